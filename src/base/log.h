@@ -1,0 +1,37 @@
+/*
+ * The daemon's own log: one line a call, written to one descriptor.
+ * Every process and thread writes through here; applications' output does not.
+ * Not the access log.
+ */
+#ifndef BASE_LOG_H
+#define BASE_LOG_H
+
+#include "src/base/compiler.h"
+
+enum log_level {
+	LOG_LEVEL_ERROR, /* ours to mend: something does not work */
+	LOG_LEVEL_WARN,  /* works, but not as the administrator would expect */
+	LOG_LEVEL_INFO,  /* life of apps and listeners; what a client did wrong */
+	LOG_LEVEL_DEBUG, /* state changes of connections and requests */
+};
+
+/* Say who logs (`role`: "supervisor", "proxy", "keeper"; static text), down to
+ * which level and to which fd (kept, not owned). Before the first call lines
+ * of LOG_LEVEL_INFO and above go to fd 2. Call before threads start. */
+void log_init(const char *role, enum log_level level, int fd);
+
+/* Parse "error", "warn", "info" or "debug". Returns 0, or -1. */
+int log_level_parse(const char *text, enum log_level *level) MUST_CHECK;
+
+/* A line "2026-11-30T12:00:00.123Z level role[pid]: text\n". Control bytes of
+ * the text are written as \xNN. One write(2) a line, at most 4096 bytes, cut
+ * beyond; any thread; never fails, keeps errno. */
+void log_error(const char *fmt, ...) PRINTF_LIKE(1, 2);
+void log_warn(const char *fmt, ...) PRINTF_LIKE(1, 2);
+void log_info(const char *fmt, ...) PRINTF_LIKE(1, 2);
+void log_debug(const char *fmt, ...) PRINTF_LIKE(1, 2);
+
+/* As log_error, followed by ": " and the text of errno. */
+void log_errno(const char *fmt, ...) PRINTF_LIKE(1, 2);
+
+#endif
