@@ -1,0 +1,203 @@
+/*
+ * What supervisor and proxy say to each other: the only place they meet.
+ * Message = struct + one put and one get function, over ipc/frame.h.
+ * Both ends are the same binary; the version guards binary upgrades, where an
+ * old proxy may still be draining.
+ *
+ * Order: the proxy says HELLO first, the supervisor answers HELLO. Then
+ * PREPARE, LISTEN..., (all frames of one serial) LOADED -> PREPARED or
+ * REJECTED; COMMIT or ABORT. READY follows the first COMMIT, when every worker
+ * polls its listeners. Peers and app states may be told from the first HELLO
+ * on, they belong to no serial. An unknown type is an error; a message out of
+ * order breaks the channel.
+ */
+#ifndef IPC_CHANNEL_H
+#define IPC_CHANNEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/base/addr.h"
+#include "src/base/compiler.h"
+#include "src/ipc/frame.h"
+
+#define CHANNEL_VERSION 1
+#define CHANNEL_FD 3 /* in the proxy process */
+
+enum channel_type {
+	CHANNEL_HELLO = 1, /* both ways */
+
+	/* supervisor -> proxy */
+	CHANNEL_PREPARE,     /* a configuration: memfd, log fds follow */
+	CHANNEL_LISTEN,      /* sockets of one listener of that serial */
+	CHANNEL_LOADED,      /* end of the frames of that serial */
+	CHANNEL_COMMIT,      /* use what was prepared */
+	CHANNEL_ABORT,       /* forget what was prepared */
+	CHANNEL_ANNOUNCE,    /* an instance may be sent requests */
+	CHANNEL_WITHDRAW,    /* ... no more: drain it, then DRAINED */
+	CHANNEL_APP_STATE,   /* what to tell clients that wait for an app */
+	CHANNEL_PROBE,       /* is an instance ready? -> PROBED */
+	CHANNEL_DRAIN,       /* stop accepting, finish, exit 0 */
+	CHANNEL_REOPEN_LOGS, /* new access log fds, order as in PREPARE */
+	CHANNEL_QUERY,       /* -> STATS..., each for one thing, then an end */
+
+	/* proxy -> supervisor */
+	CHANNEL_READY,
+	CHANNEL_PREPARED,
+	CHANNEL_REJECTED,
+	CHANNEL_PROBED,
+	CHANNEL_DRAINED,  /* nothing is open to that instance any more */
+	CHANNEL_RELEASED, /* slots of a capped peer that a draining proxy gave
+			     up */
+	CHANNEL_STATS,
+	CHANNEL_WANT, /* a request waits for an app that has no process */
+};
+
+enum channel_protocol { CHANNEL_HTTP = 1, CHANNEL_FASTCGI = 2 };
+
+struct channel_hello {
+	uint32_t version;
+	uint32_t generation; /* of the proxy; the supervisor's number */
+};
+
+/* PREPARE: fds are the sealed memfd of conf_to_flat, then one per distinct
+ * access log path, in the order of first use: the global one, then sites. */
+struct channel_prepare {
+	uint32_t serial;
+	uint32_t n_logs;
+	int conf_fd;
+	int log_fds[FRAME_FDS_MAX - 1];
+};
+
+/* LISTEN: fds are all sockets of conf->listeners[index]: one per worker when
+ * `reuseport`, else a single shared one. More than FRAME_FDS_MAX: several
+ * frames with the same index. */
+struct channel_listen {
+	uint32_t serial;
+	uint32_t index;
+	uint32_t reuseport;
+	uint32_t n_fds;
+	int fds[FRAME_FDS_MAX];
+};
+
+/* LOADED, COMMIT, ABORT, PREPARED: a serial alone. REJECTED adds `text`. */
+struct channel_serial {
+	uint32_t serial;
+	const char *text; /* REJECTED: why, one or more lines; else "" */
+};
+
+/* ANNOUNCE. `instance` is unique for the life of the supervisor. */
+struct channel_announce {
+	uint64_t instance;
+	const char *app;
+	uint32_t pid;
+	uint32_t protocol; /* enum channel_protocol */
+	uint32_t cap; /* requests (one a connection) at a time; 0: no cap */
+	uint32_t cap_counts_idle; /* kept idle connections use up the cap too */
+	uint32_t
+	    idle_timeout_ms; /* keep idle connections no longer than this */
+	struct addr addr;
+};
+
+/* WITHDRAW, DRAINED, RELEASED: an instance. */
+struct channel_instance {
+	uint64_t instance;
+	uint32_t count; /* RELEASED: slots; WITHDRAW: 1 = the process is dead,
+			 * fail what is open; else 0 */
+};
+
+enum channel_app_state {
+	CHANNEL_APP_UP = 1,   /* at least one instance is ready */
+	CHANNEL_APP_STARTING, /* the next instance is being started */
+	CHANNEL_APP_BACKOFF,  /* next try in retry_ms */
+	CHANNEL_APP_FAILED,   /* cannot be started as configured; as BACKOFF */
+	CHANNEL_APP_STOPPED,  /* by the administrator: 503 at once */
+};
+
+struct channel_app {
+	const char *app;
+	uint32_t state;
+	uint32_t retry_ms;
+	const char *text; /* last exit reason, for logs and status */
+};
+
+/* PROBE -> PROBED. The proxy answers exactly once, after one try; the
+ * supervisor repeats until start_timeout. */
+struct channel_probe {
+	uint64_t probe;
+	uint32_t protocol;
+	uint32_t timeout_ms;
+	const char *path; /* http: target; fastcgi: ping path */
+	const char *host;
+	struct addr addr;
+};
+
+struct channel_probed {
+	uint64_t probe;
+	uint32_t ok;
+	uint32_t status;  /* of the answer, 0: none */
+	const char *text; /* when not ok: why, one line */
+};
+
+struct channel_drain {
+	uint32_t deadline_ms;
+};
+
+struct channel_reopen {
+	uint32_t n_logs;
+	int log_fds[FRAME_FDS_MAX];
+};
+
+struct channel_query {
+	uint32_t query;
+};
+
+enum channel_stats_kind {
+	CHANNEL_STATS_END = 1,  /* of this query */
+	CHANNEL_STATS_PROXY,    /* name "" */
+	CHANNEL_STATS_APP,      /* name of the app or upstream */
+	CHANNEL_STATS_INSTANCE, /* `instance` */
+};
+
+struct channel_stats {
+	uint32_t query;
+	uint32_t kind;
+	const char *name;
+	uint64_t instance;
+	uint64_t requests; /* finished */
+	uint64_t errors;   /* of them 5xx by us or by the app */
+	uint64_t in_flight;
+	uint64_t queued;      /* APP: requests that wait */
+	uint64_t connections; /* PROXY: clients now; INSTANCE: open to it */
+	uint64_t accepted;    /* PROXY: connections since start */
+};
+
+/* Each put starts the frame itself; send it with frame_link_send. Each get
+ * returns 0, or -1 when the frame is malformed (fields missing or left over,
+ * values out of range); texts are views into the frame; descriptors are
+ * handed to the caller on 0 and closed by frame_done on -1. */
+#define CHANNEL_MESSAGE(name, type)                                            \
+	void channel_put_##name(                                               \
+	    struct frame_out *out, uint16_t kind, const struct type *message); \
+	int channel_get_##name(struct frame_in *in, struct type *message)      \
+	    MUST_CHECK
+
+CHANNEL_MESSAGE(hello, channel_hello);       /* HELLO */
+CHANNEL_MESSAGE(prepare, channel_prepare);   /* PREPARE */
+CHANNEL_MESSAGE(listen, channel_listen);     /* LISTEN */
+CHANNEL_MESSAGE(serial, channel_serial);     /* LOADED COMMIT ABORT PREPARED
+					      * REJECTED */
+CHANNEL_MESSAGE(announce, channel_announce); /* ANNOUNCE */
+CHANNEL_MESSAGE(instance, channel_instance); /* WITHDRAW DRAINED RELEASED */
+CHANNEL_MESSAGE(app, channel_app);           /* APP_STATE, WANT */
+CHANNEL_MESSAGE(probe, channel_probe);       /* PROBE */
+CHANNEL_MESSAGE(probed, channel_probed);     /* PROBED */
+CHANNEL_MESSAGE(drain, channel_drain);       /* DRAIN */
+CHANNEL_MESSAGE(reopen, channel_reopen);     /* REOPEN_LOGS */
+CHANNEL_MESSAGE(query, channel_query);       /* QUERY */
+CHANNEL_MESSAGE(stats, channel_stats);       /* STATS */
+/* READY has no fields. */
+void channel_put_ready(struct frame_out *out);
+
+#endif
