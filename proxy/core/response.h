@@ -1,0 +1,70 @@
+/*
+ * The answer, as handlers see it. Passes through filters (later: compression,
+ * cache) to the front. Only the worker's thread.
+ */
+#ifndef CORE_RESPONSE_H
+#define CORE_RESPONSE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proxy/core/request.h"
+#include "proxy/http/headers.h"
+#include "src/base/compiler.h"
+#include "src/base/str.h"
+
+#define RESPONSE_LENGTH_UNKNOWN UINT64_MAX
+
+/* Everything is borrowed until response_start returns. */
+struct response_head {
+	unsigned status;
+	/* Length of the body that will be written; for HEAD and 304 the length to
+	 * announce. UNKNOWN: chunked, or until close for HTTP/1.0. */
+	uint64_t length;
+	/* Fields of an app's answer, or NULL: all without HEADER_FLAG_HOP are
+	 * passed on; Content-Length, Date and Server of the app are replaced or passed
+	 * by the front, once. */
+	const struct header_table *fields;
+	const char *base;
+	/* Ready-made lines "Name: value\r\n..." put before them. */
+	struct str lines;
+	/* Latency matters more than whole packets (event streams). */
+	bool flush_always;
+};
+
+/* Begin. Sends the route's own response fields too. Call once. */
+enum response_result response_start(struct request *request,
+    const struct response_head *head);
+/* Body bytes; HEAD and bodiless statuses drop them here. More than the
+ * announced length is a bug of the caller (assert). */
+enum response_result response_write(struct request *request, const char *from,
+    size_t len);
+/* Let go what is held back. The gateway calls it at the end of each read from
+ * the peer; response_end does it by itself. */
+enum response_result response_flush(struct request *request);
+void response_end(struct request *request);
+/* Before a head went out: answers `status` instead (502, 504 ...). After: cuts
+ * the connection so that the client sees the body is not whole. */
+void response_abort(struct request *request, unsigned status, const char *why);
+
+/* A whole answer by us: a small page with the status, as text, HTML or JSON by
+ * Accept. `lines` as in the head ("Retry-After: 5\r\n" or empty), `detail` a
+ * sentence for people, or NULL. */
+void response_error(struct request *request, unsigned status, struct str lines,
+    const char *detail);
+
+/* A whole answer prepared with the snapshot: the cheap path. */
+struct response_fixed {
+	unsigned status;
+	struct str head; /* behind the status line and Date; with empty line */
+	struct str body;
+};
+/* Build one; memory from the arena. */
+struct arena;
+void response_fixed_make(struct arena *arena, unsigned status, struct str lines,
+    const char *type, struct str body, struct response_fixed *fixed);
+void response_fixed_send(struct request *request,
+    const struct response_fixed *fixed);
+
+#endif

@@ -1,0 +1,167 @@
+/*
+ * A worker: one thread, one event base, and what lives as long as it does.
+ * Timers, mailbox, buffers and object pools of that thread.
+ * Knows no HTTP; started and stopped by proxy/proxy.c.
+ */
+#ifndef CORE_WORKER_H
+#define CORE_WORKER_H
+
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proxy/core/metrics.h"
+#include "src/base/clock.h"
+#include "src/base/compiler.h"
+#include "src/base/list.h"
+
+struct snapshot;
+struct worker;
+
+/* ---- timers: one persistent tick, one list per length (HACKING.md) ---- */
+
+#define WORKER_TICK_MS 250
+
+struct timer {
+	struct list node; /* linked = armed */
+	int64_t deadline_ms;
+};
+typedef void timer_cb(struct worker *worker, struct timer *timer);
+/* All timers of one length with one meaning; `expired` gets the timer, already
+ * disarmed. Its owner is found with CONTAINER_OF. */
+struct timer_class {
+	struct list entries; /* in the order of their deadlines */
+	int length_ms;
+	timer_cb *expired;
+};
+/* The class with this length and callback, made at first use; valid for the
+ * worker's life. Few lengths exist (they come from the configuration), so it is
+ * found by a short walk: look it up per connection, not per byte. */
+struct timer_class *timer_class_of(struct worker *worker, int length_ms,
+    timer_cb *expired);
+/* Arm, or push the deadline out; cheap when it was armed in the same tick.
+ * It fires length_ms to length_ms + WORKER_TICK_MS later. */
+void timer_arm(struct worker *worker, struct timer_class *cls,
+    struct timer *timer);
+static inline void
+timer_disarm(struct timer *timer)
+{
+	list_remove(&timer->node);
+}
+
+/* ---- mailbox: the only way to reach a worker from another thread ---- */
+
+struct mail;
+typedef void mail_cb(struct worker *worker, struct mail *mail);
+/* Embedded in the message, which belongs to the receiver once posted. */
+struct mail {
+	struct mail *next;
+	mail_cb *deliver; /* called in the worker's thread; frees the message */
+};
+/* Any thread. Delivered in order of posting. Mail posted to a worker that has
+ * stopped is delivered by worker_free (to release what it holds). */
+void worker_post(struct worker *worker, struct mail *mail);
+
+/* ---- memory of the thread ---- */
+
+#define BUF_BYTES 16384
+#define BUF_PADDING 64 /* readable behind the end, for wide loads */
+/* Bytes between `start` and `end`; `room` is the whole size. */
+struct buf {
+	struct buf *next; /* free for the owner's lists */
+	uint32_t start, end, room;
+	char bytes[];
+};
+/* A 16 KiB buffer, empty. From the worker's free list; never NULL. */
+struct buf *buf_get(struct worker *worker);
+/* A larger one (heads only), from the heap. */
+struct buf *buf_get_large(struct worker *worker, size_t room);
+/* Give it back and set it to NULL; NULL is fine. */
+void buf_put(struct worker *worker, struct buf **buf);
+
+/* A free list of objects of one size; one per kind and worker. Objects come back as they
+ * were left: the taker initialises them. */
+struct pool_of {
+	void *free;
+	size_t bytes;
+	unsigned n_free, n_used;
+};
+void *pool_of_get(struct pool_of *pool);
+void pool_of_put(struct pool_of *pool, void *object);
+/* Release all but `keep` free objects. */
+void pool_of_trim(struct pool_of *pool, unsigned keep);
+
+/* ---- the worker ---- */
+
+/* What other layers hang on a worker; set before it runs, by proxy.c. */
+enum worker_slot {
+	WORKER_FRONT, /* front/: its listeners and connections */
+	WORKER_POOL,  /* upstream/: its pool of uconns */
+	WORKER_GATEWAY,
+	WORKER_SLOTS
+};
+
+/* Shared by all workers and read with relaxed atomics: who is how busy. */
+struct worker_load {
+	_Atomic unsigned connections; /* open and on their way by hand-off */
+	char pad[60];
+};
+
+struct worker {
+	unsigned index, n_workers;
+	struct worker **all;      /* n_workers of them */
+	struct worker_load *load; /* of all, by index */
+	struct event_base *base;
+	pthread_t thread;
+
+	int64_t tick_ms; /* monotonic time of the last tick or wake-up of the
+	                  * mailbox: what timers count with */
+	/* "Date: Mon, 30 Nov 2026 12:00:00 GMT\r\n", renewed by the tick. */
+	char date[CLOCK_HTTP_LEN + 8];
+	uint64_t random[2]; /* for request ids; seeded, not secret */
+
+	struct snapshot *snapshot; /* the current one; see snapshot.h */
+	struct metrics metrics;    /* written here only, read by anybody */
+	void *slots[WORKER_SLOTS];
+	bool draining; /* keep-alive ends; see HACKING.md */
+
+	/* worker.c's own */
+	struct event tick, wake;
+	int wake_fd;
+	pthread_mutex_t mail_lock;
+	struct mail *mail_first, *mail_last; /* under mail_lock */
+	struct timer_class *classes[32];
+	unsigned n_classes;
+	struct pool_of buffers;
+	struct list deferred; /* freed at the end of this loop round */
+	struct list on_tick;  /* struct worker_tick */
+};
+
+/* Called by the tick, four times a second. */
+typedef void worker_tick_cb(struct worker *worker, void *arg);
+struct worker_tick {
+	struct list node;
+	worker_tick_cb *run;
+	void *arg;
+};
+void worker_on_tick(struct worker *worker, struct worker_tick *tick);
+
+/* Make and free; the thread is started by worker_run in a thread of the
+ * caller's. worker_stop (any thread) makes worker_run return. */
+struct worker *worker_new(unsigned index, unsigned n_workers) MUST_CHECK;
+void worker_run(struct worker *worker);
+void worker_stop(struct worker *worker);
+void worker_free(struct worker *worker);
+
+/* Free at the end of the loop round: a callback below us may still look. */
+struct deferred {
+	struct list node;
+	void (*release)(struct worker *worker, struct deferred *deferred);
+};
+void worker_defer(struct worker *worker, struct deferred *deferred);
+
+#endif

@@ -1,0 +1,57 @@
+/*
+ * HTTP/1 message bodies: strict reader of lengths and chunks (RFC 9112
+ * section 7.1), and the writer of chunks. Pure functions.
+ */
+#ifndef HTTP_H1_BODY_H
+#define HTTP_H1_BODY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proxy/http/h1_parse.h"
+#include "src/base/compiler.h"
+
+/* Longest chunk-size line with extensions, and longest trailer section. */
+#define H1_CHUNK_LINE_MAX 4096
+#define H1_TRAILER_MAX 8192
+
+struct h1_body {
+	enum http_body_kind kind;
+	uint8_t state;       /* h1_body.c's */
+	uint8_t digits;
+	uint32_t line_bytes; /* of the chunk line or trailers so far */
+	uint64_t left;       /* of the length, or of this chunk */
+	uint64_t seen;       /* body bytes handed out */
+};
+
+void h1_body_init(struct h1_body *body, enum http_body_kind kind,
+    uint64_t content_length);
+
+enum h1_body_result {
+	H1_BODY_MORE, /* all of the input was used */
+	H1_BODY_DATA, /* *data, *data_len: a piece; call again with the rest */
+	H1_BODY_END,  /* the body is whole; what is behind *used is not its */
+	H1_BODY_BAD,
+};
+
+/* Use up input; *used says how much. A piece of data is a view into the input
+ * and counts as used. BODY_UNTIL_CLOSE never ends here: the owner ends it at
+ * end-of-file. Chunk extensions are checked and skipped, trailers are checked
+ * and dropped. */
+enum h1_body_result h1_body_read(struct h1_body *body, const char *from,
+    size_t len, size_t *used, const char **data, size_t *data_len) MUST_CHECK;
+
+static inline bool
+h1_body_is_done(const struct h1_body *body)
+{
+	return body->kind == BODY_NONE ||
+	    (body->kind == BODY_LENGTH && body->left == 0);
+}
+
+/* The line before a chunk of `len` > 0 bytes, "1f\r\n": returns its length; `to`
+ * has H1_CHUNK_HEAD_MAX bytes. Data and "\r\n" follow; "0\r\n\r\n" is the end. */
+#define H1_CHUNK_HEAD_MAX 18
+size_t h1_chunk_head(char *to, uint64_t len);
+
+#endif

@@ -1,0 +1,323 @@
+/*
+ * The checked, typed configuration: what all other parts read.
+ * Made by conf_load (files) or conf_from_flat (what the supervisor sent).
+ * Immutable after that; everything lives in one arena.
+ */
+#ifndef CONF_CONF_H
+#define CONF_CONF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "src/base/addr.h"
+#include "src/base/compiler.h"
+#include "src/base/strbuf.h"
+
+struct arena;
+
+/* Where a value stands; `file` as the administrator named it. line 0: a
+ * default. */
+struct conf_where {
+	const char *file;
+	int line;
+};
+
+/* What is wrong, one finding a line ("scalws.conf:14: apps.api.module: ...\n"),
+ * at most CONF_ERRORS_MAX of them; the rest are counted in a last line. */
+#define CONF_ERRORS_MAX 20
+struct conf_errors {
+	int count;
+	int warnings; /* lines in `warnings_text`: work, but look odd */
+	struct strbuf text;
+	struct strbuf warnings_text;
+};
+void conf_errors_init(struct conf_errors *errors);
+void conf_errors_free(struct conf_errors *errors);
+/* Add a finding at `where` (NULL: no place) about `path` (NULL: none). Always
+ * returns -1, so that a failing function can end with it. */
+int conf_errors_add(struct conf_errors *errors, const struct conf_where *where,
+    const char *path, const char *fmt, ...) PRINTF_LIKE(4, 5);
+/* The same followed by ": " and the text of errno. */
+int conf_errors_add_errno(struct conf_errors *errors,
+    const struct conf_where *where, const char *path, const char *fmt, ...)
+    PRINTF_LIKE(4, 5);
+void conf_errors_warn(struct conf_errors *errors,
+    const struct conf_where *where, const char *path, const char *fmt, ...)
+    PRINTF_LIKE(4, 5);
+
+/* ---- listeners: made from the `listen` lists of all sites ---- */
+
+struct conf_listener {
+	struct conf_where where; /* the first site that named it */
+	const char *text;        /* the resolved address: "0.0.0.0:80" */
+	struct addr addr;
+	bool v6only;
+	bool optional; /* the [::] half of "80": no IPv6 is only a warning */
+	bool tls;
+	/* The sites behind it in file order. */
+	struct conf_site **sites;
+	size_t n_sites;
+	struct conf_site *default_site; /* one marked so, else the first */
+};
+
+/* ---- applications ---- */
+
+enum conf_runtime {
+	CONF_PYTHON,
+	CONF_NODE,
+	CONF_PHP,
+	CONF_COMMAND,
+};
+
+enum conf_server {
+	CONF_UVICORN,  /* ASGI */
+	CONF_GUNICORN, /* WSGI */
+};
+
+struct conf_limit { /* one resource limit of an app */
+	int resource; /* RLIMIT_NOFILE, ... */
+	uint64_t soft, hard; /* UINT64_MAX: no limit */
+};
+
+struct conf_app {
+	struct conf_where where;
+	const char *name; /* [A-Za-z0-9][A-Za-z0-9_-]*, at most 32 bytes */
+	size_t index;     /* in conf->apps */
+	enum conf_runtime runtime;
+	/* Every string below is NULL when it is not set. */
+	const char *directory; /* working directory; absolute */
+	const char *user, *group;
+	bool allow_root;
+
+	/* python */
+	enum conf_server server;
+	const char *venv;   /* <venv>/bin/python is the interpreter */
+	const char *python; /* interpreter path */
+	const char *module; /* "pkg.mod:app" */
+	bool factory;
+	unsigned threads; /* gunicorn: threads a process (1: sync worker) */
+
+	/* node */
+	const char *script;
+	const char *node; /* interpreter, default "node" */
+
+	/* php */
+	const char *php_fpm; /* master binary, default: found */
+	const char *root;    /* document root; absolute */
+	const char *index;   /* "index.php": script of a directory */
+	/* Script below root that answers for paths that are no script, or NULL:
+	 * 404. Default: the index of the root. */
+	const char *front_controller;
+	unsigned children;
+	const char **ini; /* "name=value", NULL-terminated, or NULL */
+
+	/* command */
+	const char **command; /* argv, NULL-terminated, or NULL */
+	bool http;            /* false: a worker without a listener */
+
+	const char **arguments; /* appended to the command line, or NULL */
+	const char **environment; /* "NAME=value", NULL-terminated, never NULL */
+	unsigned processes;       /* instances; php: always 1 */
+	/* Requests one instance may have at a time; 0: the runtime's own number
+	 * (php: children, gunicorn: threads, others: 0 = no cap). */
+	unsigned concurrency;
+
+	int start_timeout_ms, stop_timeout_ms, drain_timeout_ms, min_uptime_ms;
+	int stop_signal; /* 0: the runtime's own */
+	int umask;       /* -1: 022 */
+	int nice;
+	bool no_new_privileges;
+	struct conf_limit *limits;
+	size_t n_limits;
+
+	struct {
+		const char *path; /* default "/" (php: FPM's ping) */
+		const char *host; /* default: first name of the first site
+		                   * that uses the app, else "localhost" */
+	} probe;
+
+	/* Requests that wait because no instance can take them. */
+	unsigned queue_length;
+	int queue_timeout_ms;
+
+	/* Upstream times, as in struct conf_upstream. */
+	int connect_timeout_ms, response_timeout_ms, idle_timeout_ms;
+
+	struct {
+		const char *file; /* default: <log_directory>/<name>.log */
+		uint64_t max_bytes; /* rotate at this size; 0: never */
+		unsigned keep;      /* rotated files kept */
+	} log;
+};
+
+/* ---- upstreams that we do not start ---- */
+
+struct conf_peer {
+	struct conf_where where;
+	const char *text; /* as written */
+	struct addr addr;
+	unsigned weight;
+	unsigned max_connections; /* 0: no cap */
+};
+
+enum conf_protocol { CONF_HTTP, CONF_FASTCGI };
+
+struct conf_upstream {
+	struct conf_where where;
+	const char *name;
+	size_t index;
+	enum conf_protocol protocol;
+	const char *root; /* fastcgi: document root at the peer */
+	struct conf_peer *peers;
+	size_t n_peers;
+	unsigned queue_length;
+	int queue_timeout_ms;
+	int connect_timeout_ms;  /* longest wait for a connection */
+	int response_timeout_ms; /* longest wait for the peer's next byte */
+	int idle_timeout_ms;     /* how long an idle connection is kept */
+	unsigned idle_max;       /* idle connections kept per worker */
+};
+
+/* ---- sites, routes, actions ---- */
+
+enum conf_action_kind {
+	CONF_RESPOND,
+	CONF_REDIRECT,
+	CONF_APP,
+	CONF_UPSTREAM,
+	CONF_STATUS, /* counters as JSON */
+};
+
+struct conf_field {
+	const char *name, *value;
+};
+
+struct conf_action {
+	enum conf_action_kind kind;
+	struct {
+		unsigned status;
+		const char *body; /* NULL: none */
+		size_t body_len;
+		const char *type; /* content type; default text/plain */
+	} respond;
+	struct {
+		unsigned status; /* 301, 302, 303, 307, 308 */
+		/* Target; "{path}" (with its query) and "{host}" are replaced. */
+		const char *location;
+	} redirect;
+	const struct conf_app *app;
+	const struct conf_upstream *upstream;
+};
+
+struct conf_route {
+	struct conf_where where;
+	/* Patterns over the normalised path, any of them: exact unless they hold
+	 * '*'; a final slash-star stops at segment boundaries ("/static/" +
+	 * star matches "/static" and "/static/x", never "/static_secret"). */
+	const char **paths; /* NULL-terminated; default { "*", NULL } */
+	const char **methods; /* NULL-terminated, or NULL: all */
+	const char *strip_prefix; /* removed before it goes to the app */
+	/* Fields added to our answers, or NULL. */
+	struct conf_field *response_fields;
+	size_t n_response_fields;
+	uint64_t max_body_bytes;
+	struct conf_action action;
+};
+
+struct conf_site {
+	struct conf_where where;
+	size_t index;
+	const char **names; /* lower case; exact or "*.example.com"; may be
+	                     * empty (NULL-terminated, never NULL) */
+	bool is_default;
+	const char **listen; /* as written, NULL-terminated */
+	struct conf_route *routes;
+	size_t n_routes;
+	const char *access_log; /* path, or NULL: the global one */
+};
+
+enum conf_log_format { CONF_LOG_COMBINED, CONF_LOG_JSON };
+
+/* Sizes and times of the client side; every one a key. */
+struct conf_limits {
+	uint32_t request_line_bytes; /* 414 */
+	uint32_t header_bytes;       /* the whole head: 431 */
+	uint32_t header_count;       /* 431 */
+	uint32_t response_header_bytes; /* answers of apps: 502 */
+	uint64_t body_bytes;            /* default of max_body_bytes: 413 */
+	uint32_t buffer_bytes; /* high mark of what waits for a slow side */
+	uint64_t spool_bytes;  /* body kept in a temporary file: cap */
+	uint32_t spool_memory_bytes; /* body kept in memory before a file */
+	uint32_t connections;        /* of clients, over all workers */
+	uint32_t requests_per_connection;
+	int header_timeout_ms; /* first byte of a head to its end: 408 */
+	int body_timeout_ms;   /* between two reads of a body: 408 */
+	int send_timeout_ms;   /* between two writes to a client */
+	int idle_timeout_ms;   /* kept connection without a request */
+	int drain_timeout_ms;  /* stop: how long requests may still run */
+};
+
+struct conf {
+	struct arena *arena;
+	const char *file; /* the main file */
+
+	const char *user, *group; /* of the proxy; NULL: as the caller */
+	unsigned workers;         /* resolved: at least 1 */
+	const char *run_directory, *log_directory;
+	const char *temp_directory; /* of spooled bodies */
+	const char *log_level;
+	const char *error_log;  /* NULL: stderr */
+	const char *access_log; /* NULL: none */
+	enum conf_log_format access_log_format;
+	struct {
+		const char *socket; /* default: <run_directory>/control.sock */
+		const char *group;  /* may read status; NULL: owner alone */
+	} control;
+	struct addr_range *trusted_proxies;
+	size_t n_trusted_proxies;
+	bool defer_accept;
+	unsigned backlog;
+	struct conf_limits limits;
+
+	struct conf_app *apps;
+	size_t n_apps;
+	struct conf_upstream *upstreams;
+	size_t n_upstreams;
+	struct conf_site *sites;
+	size_t n_sites;
+	struct conf_listener *listeners;
+	size_t n_listeners;
+};
+
+/* Read `path` and its drop-ins, check all of it, and build it. Returns NULL
+ * with errors->count > 0. The caller frees it with conf_free. Never exits.
+ * Only the supervisor and -t/-T call this: it opens files and looks up users. */
+struct conf *conf_load(const char *path, struct conf_errors *errors) MUST_CHECK;
+
+/* The same configuration as one text, with the file and line of each value:
+ * what the supervisor hands to the proxy. The caller frees it (strbuf_free). */
+void conf_to_flat(const struct conf *conf, struct strbuf *flat);
+/* Build from that text; checks everything that does not need files or users. */
+struct conf *conf_from_flat(const char *flat, size_t len,
+    struct conf_errors *errors) MUST_CHECK;
+
+/* The effective configuration, defaults included, in the syntax of the file. */
+void conf_print(const struct conf *conf, struct strbuf *to);
+/* The options part of scalws.conf(5), made from the schema table. */
+void conf_print_man(struct strbuf *to);
+/* One "path type default" line a key, for completion. */
+void conf_print_keys(struct strbuf *to);
+
+void conf_free(struct conf *conf);
+
+const struct conf_app *conf_find_app(const struct conf *conf, const char *name);
+
+/* What a new configuration changes for the app of that name: nothing, only
+ * things the proxy or supervisor take over at once, or its processes. */
+enum conf_change { CONF_SAME, CONF_ADJUST, CONF_RESTART };
+enum conf_change conf_app_change(const struct conf_app *old,
+    const struct conf_app *now);
+
+#endif
