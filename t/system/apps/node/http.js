@@ -1,0 +1,3 @@
+'use strict';
+const http = require('http');
+http.createServer(require('./common').plain).listen(process.env.PORT);
