@@ -18,8 +18,8 @@ void arena_free(struct arena *arena);
  * (mem.h's policy). */
 void *arena_alloc(struct arena *arena, size_t bytes) MUST_CHECK;
 char *arena_strdup(struct arena *arena, const char *text) MUST_CHECK;
-char *arena_memdup0(struct arena *arena, const char *from, size_t len)
-    MUST_CHECK;
+char *arena_memdup0(
+    struct arena *arena, const char *from, size_t len) MUST_CHECK;
 char *arena_printf(struct arena *arena, const char *fmt, ...) MUST_CHECK
     PRINTF_LIKE(2, 3);
 

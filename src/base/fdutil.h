@@ -20,8 +20,8 @@ int fd_write_all(int fd, const void *from, size_t len) MUST_CHECK;
 /* The whole regular file, at most `max` bytes (EFBIG beyond, EISDIR or EINVAL
  * if it is no regular file). The caller frees *text (mem_free), which has a
  * NUL behind its *len bytes. */
-int fd_read_file(const char *path, size_t max, char **text, size_t *len)
-    MUST_CHECK;
+int fd_read_file(
+    const char *path, size_t max, char **text, size_t *len) MUST_CHECK;
 /* The whole of an open file or memfd, from offset 0. */
 int fd_read_whole(int fd, size_t max, char **text, size_t *len) MUST_CHECK;
 /* A memfd with this content that nobody can change (sealed), CLOEXEC, or -1. */

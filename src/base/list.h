@@ -75,9 +75,9 @@ list_first(const struct list *head)
 #define LIST_ENTRY(node, type, member) CONTAINER_OF(node, type, member)
 
 /* `node` and `after` are struct list *; `node` may be removed in the body. */
-#define LIST_FOREACH_SAFE(node, after, head)                              \
+#define LIST_FOREACH_SAFE(node, after, head)                                  \
 	for ((node) = (head)->next, (after) = (node)->next; (node) != (head); \
-	    (node) = (after), (after) = (node)->next)
+	     (node) = (after), (after) = (node)->next)
 #define LIST_FOREACH(node, head) \
 	for ((node) = (head)->next; (node) != (head); (node) = (node)->next)
 

@@ -11,7 +11,8 @@
 enum log_level {
 	LOG_LEVEL_ERROR, /* ours to mend: something does not work */
 	LOG_LEVEL_WARN,  /* works, but not as the administrator would expect */
-	LOG_LEVEL_INFO,  /* life of apps and listeners; what a client did wrong */
+	LOG_LEVEL_INFO,  /* life of apps and listeners; what a client did wrong
+			  */
 	LOG_LEVEL_DEBUG, /* state changes of connections and requests */
 };
 
