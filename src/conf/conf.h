@@ -2,6 +2,7 @@
  * The checked, typed configuration: what all other parts read.
  * Made by conf_load (files) or conf_from_flat (what the supervisor sent).
  * Immutable after that; everything lives in one arena.
+ * A key is named as its member without `_ms`; the exceptions say so.
  */
 #ifndef CONF_CONF_H
 #define CONF_CONF_H
@@ -76,10 +77,14 @@ enum conf_server {
 	CONF_GUNICORN, /* WSGI */
 };
 
-struct conf_limit { /* one resource limit of an app */
-	int resource; /* RLIMIT_NOFILE, ... */
+struct conf_limit {          /* one resource limit of an app */
+	int resource;        /* RLIMIT_NOFILE, ... */
 	uint64_t soft, hard; /* UINT64_MAX: no limit */
 };
+
+/* Instance sockets are "<run_directory>/<app>" and at most this many bytes
+ * more, NUL included; a run directory that is too long for it is refused. */
+#define CONF_SOCKET_ROOM 24
 
 struct conf_app {
 	struct conf_where where;
@@ -106,7 +111,8 @@ struct conf_app {
 	/* php */
 	const char *php_fpm; /* master binary, default: found */
 	const char *root;    /* document root; absolute */
-	const char *index;   /* "index.php": script of a directory */
+	const char
+	    *php_index; /* key `index`: "index.php", a directory's script */
 	/* Script below root that answers for paths that are no script, or NULL:
 	 * 404. Default: the index of the root. */
 	const char *front_controller;
@@ -118,10 +124,11 @@ struct conf_app {
 	bool http;            /* false: a worker without a listener */
 
 	const char **arguments; /* appended to the command line, or NULL */
-	const char **environment; /* "NAME=value", NULL-terminated, never NULL */
-	unsigned processes;       /* instances; php: always 1 */
-	/* Requests one instance may have at a time; 0: the runtime's own number
-	 * (php: children, gunicorn: threads, others: 0 = no cap). */
+	const char *
+	    *environment;   /* "NAME=value", NULL-terminated, never NULL */
+	unsigned processes; /* instances; php: always 1 */
+	/* Requests one instance may have at a time; 0: no cap. The runtime's
+	 * own number is filled in here (php: children, gunicorn: threads). */
 	unsigned concurrency;
 
 	int start_timeout_ms, stop_timeout_ms, drain_timeout_ms, min_uptime_ms;
@@ -135,7 +142,7 @@ struct conf_app {
 	struct {
 		const char *path; /* default "/" (php: FPM's ping) */
 		const char *host; /* default: first name of the first site
-		                   * that uses the app, else "localhost" */
+				   * that uses the app, else "localhost" */
 	} probe;
 
 	/* Requests that wait because no instance can take them. */
@@ -146,7 +153,7 @@ struct conf_app {
 	int connect_timeout_ms, response_timeout_ms, idle_timeout_ms;
 
 	struct {
-		const char *file; /* default: <log_directory>/<name>.log */
+		const char *file;   /* default: <log_directory>/<name>.log */
 		uint64_t max_bytes; /* rotate at this size; 0: never */
 		unsigned keep;      /* rotated files kept */
 	} log;
@@ -204,7 +211,8 @@ struct conf_action {
 	} respond;
 	struct {
 		unsigned status; /* 301, 302, 303, 307, 308 */
-		/* Target; "{path}" (with its query) and "{host}" are replaced. */
+		/* Target; "{path}" (with its query) and "{host}" are replaced.
+		 */
 		const char *location;
 	} redirect;
 	const struct conf_app *app;
@@ -213,13 +221,15 @@ struct conf_action {
 
 struct conf_route {
 	struct conf_where where;
-	/* Patterns over the normalised path, any of them: exact unless they hold
+	/* Patterns over the normalised path, any of them: exact unless they
+	 * hold
 	 * '*'; a final slash-star stops at segment boundaries ("/static/" +
 	 * star matches "/static" and "/static/x", never "/static_secret"). */
-	const char **paths; /* NULL-terminated; default { "*", NULL } */
+	const char **paths;   /* key `path`, a text or a list; NULL-terminated;
+			       * default { "*", NULL } */
 	const char **methods; /* NULL-terminated, or NULL: all */
 	const char *strip_prefix; /* removed before it goes to the app */
-	/* Fields added to our answers, or NULL. */
+	/* Key `response_headers`: fields added to our answers, or NULL. */
 	struct conf_field *response_fields;
 	size_t n_response_fields;
 	uint64_t max_body_bytes;
@@ -229,9 +239,9 @@ struct conf_route {
 struct conf_site {
 	struct conf_where where;
 	size_t index;
-	const char **names; /* lower case; exact or "*.example.com"; may be
-	                     * empty (NULL-terminated, never NULL) */
-	bool is_default;
+	const char **names;  /* lower case; exact or "*.example.com"; may be
+			      * empty (NULL-terminated, never NULL) */
+	bool is_default;     /* key `default` */
 	const char **listen; /* as written, NULL-terminated */
 	struct conf_route *routes;
 	size_t n_routes;
@@ -242,9 +252,9 @@ enum conf_log_format { CONF_LOG_COMBINED, CONF_LOG_JSON };
 
 /* Sizes and times of the client side; every one a key. */
 struct conf_limits {
-	uint32_t request_line_bytes; /* 414 */
-	uint32_t header_bytes;       /* the whole head: 431 */
-	uint32_t header_count;       /* 431 */
+	uint32_t request_line_bytes;    /* 414 */
+	uint32_t header_bytes;          /* the whole head: 431 */
+	uint32_t header_count;          /* 431 */
 	uint32_t response_header_bytes; /* answers of apps: 502 */
 	uint64_t body_bytes;            /* default of max_body_bytes: 413 */
 	uint32_t buffer_bytes; /* high mark of what waits for a slow side */
@@ -261,7 +271,8 @@ struct conf_limits {
 
 struct conf {
 	struct arena *arena;
-	const char *file; /* the main file */
+	const char *file;       /* the main file */
+	struct conf_node *tree; /* what it was built from; for src/conf alone */
 
 	const char *user, *group; /* of the proxy; NULL: as the caller */
 	unsigned workers;         /* resolved: at least 1 */
@@ -293,15 +304,16 @@ struct conf {
 
 /* Read `path` and its drop-ins, check all of it, and build it. Returns NULL
  * with errors->count > 0. The caller frees it with conf_free. Never exits.
- * Only the supervisor and -t/-T call this: it opens files and looks up users. */
+ * Only the supervisor and -t/-T call this: it opens files and looks up users.
+ */
 struct conf *conf_load(const char *path, struct conf_errors *errors) MUST_CHECK;
 
 /* The same configuration as one text, with the file and line of each value:
  * what the supervisor hands to the proxy. The caller frees it (strbuf_free). */
 void conf_to_flat(const struct conf *conf, struct strbuf *flat);
 /* Build from that text; checks everything that does not need files or users. */
-struct conf *conf_from_flat(const char *flat, size_t len,
-    struct conf_errors *errors) MUST_CHECK;
+struct conf *conf_from_flat(
+    const char *flat, size_t len, struct conf_errors *errors) MUST_CHECK;
 
 /* The effective configuration, defaults included, in the syntax of the file. */
 void conf_print(const struct conf *conf, struct strbuf *to);
@@ -317,7 +329,7 @@ const struct conf_app *conf_find_app(const struct conf *conf, const char *name);
 /* What a new configuration changes for the app of that name: nothing, only
  * things the proxy or supervisor take over at once, or its processes. */
 enum conf_change { CONF_SAME, CONF_ADJUST, CONF_RESTART };
-enum conf_change conf_app_change(const struct conf_app *old,
-    const struct conf_app *now);
+enum conf_change conf_app_change(
+    const struct conf_app *old, const struct conf_app *now);
 
 #endif
