@@ -11,6 +11,7 @@
  *
  * All functions: only the worker's thread. Callbacks come from the event loop
  * alone, never from inside a call of the owner's, and none after io_close.
+ * After io_close io_write answers IO_DEAD and io_read IO_BROKEN.
  */
 #ifndef CORE_IO_H
 #define CORE_IO_H
@@ -34,18 +35,26 @@ struct worker;
 struct io_events {
 	/* Bytes, end-of-file or an error wait: io_read tells which. */
 	void (*on_readable)(struct io *io);
-	/* After IO_FULL: what is left is at or below half the high mark. */
+	/* After IO_FULL: what is left is at or below half the high mark. After
+	 * io_await_empty: nothing is left. */
 	void (*on_drained)(struct io *io);
-	/* The peer has closed (both or its writing side) while reading is off,
-	 * or a queued write failed (`error` is its errno, else 0). Comes at most once;
-	 * the io is still to be closed by the owner. */
+	/* The peer has closed (both or its writing side) while reading was paused
+	 * (`error` 0 or its errno), or a write failed, direct or queued
+	 * (`error` is its errno; also while reading is on). Comes at most once;
+	 * the io is still to be closed by the owner. Unread bytes may wait:
+	 * io_read still gives them, so on a uconn this alone is no failure. */
 	void (*on_closed)(struct io *io, int error);
+	/* Only after io_init with `connecting`: the connection is up (0), what
+	 * was queued is going out; or it failed (errno), nothing was sent. */
+	void (*on_connected)(struct io *io, int error);
 };
 
 enum io_result {
 	IO_OK,   /* written, or queued below the high mark */
 	IO_FULL, /* taken as well, but stop until on_drained */
-	IO_DEAD, /* the connection is broken; nothing more will be written */
+	/* The connection is broken, nothing more will be written. on_closed
+	 * follows once, from the loop; until then reading may still give bytes. */
+	IO_DEAD,
 };
 
 #define IO_EOF 0     /* io_read: end-of-file */
@@ -69,26 +78,43 @@ struct io {
 	int fd;             /* -1: closed */
 	short mask;         /* what `event` waits for; 0: not added */
 	bool wants_read;
-	bool was_full;  /* on_drained is owed */
-	bool closing;   /* shut down writing once drained */
+	bool owes_drained;
+	bool awaits_empty;
+	bool shuts_down; /* once all is written */
 	bool told_closed;
+	bool connecting;
+	bool woken;
+	int error; /* of a failed write, until on_closed told it */
+	bool broken;   /* a write failed; nothing more goes out */
+	bool advanced; /* queued bytes went out; for send timeouts, which clear
+	                * it */
 	uint32_t high_bytes;
 	uint32_t out_bytes;          /* queued */
+	uint64_t sent_bytes;         /* taken by the socket, ever */
 	struct buf *out_first, *out_last;
 	void *transport; /* of ops */
 };
 
-/* Take over `fd` (non-blocking). Nothing is registered until io_read_start. */
+/* Take over `fd` (non-blocking). Nothing is registered until io_read_start,
+ * unless it is `connecting`: then writes are queued until on_connected. */
 void io_init(struct io *io, struct worker *worker, int fd,
     const struct io_ops *ops, const struct io_events *owner,
-    uint32_t high_bytes);
+    uint32_t high_bytes, bool connecting);
 
 /* Ask for on_readable; the event stays registered from now on (HACKING.md: no
  * epoll_ctl in the normal course of a request). */
 void io_read_start(struct io *io);
 /* Not now. Lazy: the event is changed to "tell me when the peer closes" only if
- * it fires meanwhile. io_read_start undoes it. */
+ * it fires meanwhile. io_read_start undoes it. (The paused mask is
+ * EV_READ|EV_CLOSED|EV_ET: with EV_CLOSED alone libevent never reports a
+ * reset, and a level-triggered epoll would spin on it. New data is ignored;
+ * after on_closed the event is deleted.) */
 void io_read_pause(struct io *io);
+
+/* on_readable comes once from the loop, in this round or the next, even if the
+ * socket has nothing and reading is paused: for bytes that are already in user
+ * space. No system call. Nothing comes after io_close. */
+void io_wake(struct io *io);
 
 /* One read. > 0: bytes; else IO_EOF, IO_AGAIN, IO_BROKEN. May be called at any
  * time, also without on_readable (after accept with deferred data). */
@@ -104,12 +130,16 @@ io_is_drained(const struct io *io)
 	return io->out_bytes == 0;
 }
 
+/* on_drained comes once when nothing is queued any more (from the loop, also when
+ * that is so already): how an owner closes after its last byte. */
+void io_await_empty(struct io *io);
 /* Shut down the writing side once all is written; reading goes on. */
 void io_shutdown(struct io *io);
 /* Close at once; what is queued is lost. Safe to call twice. */
 void io_close(struct io *io);
-/* Is the other end still there, as far as the kernel knows? For idle uconns before they
- * are used again: one recv(MSG_PEEK), only called when the loop may be late. */
+/* Is the other end still there and silent, as far as the kernel knows? For idle
+ * uconns before they are used again: one recv(MSG_PEEK), only called when the
+ * loop may be late. Bytes that nobody asked for count as no. */
 bool io_looks_alive(struct io *io);
 
 #endif

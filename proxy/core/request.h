@@ -9,9 +9,15 @@
  *     is left and calls request_free;
  *   - the handler calls response_abort: front_ops.abort, connection is cut (h1) or
  *     stream reset (h2), request_free;
- *   - the client goes away: the front calls request_abort: the handler's
- *     on_abort runs and must drop every pointer to the request; request_free.
- * request_free is the front's alone and logs the request.
+ *   - the client goes away or breaks the protocol inside its body: the front
+ *     calls request_abort: the handler's on_abort runs and must drop every
+ *     pointer to the request; then an error answer if there can be one.
+ * request_free is the front's alone and logs the request. Called inside
+ * request_dispatch, _body, _writable or _abort it only marks the request; the
+ * outermost of these releases the memory, so that they may look at it after
+ * a handler has ended it. front_ops.end, abort and fixed never dispatch the next
+ * request of a connection from inside: the front goes on after
+ * request_dispatch has returned, or from the loop (io_wake).
  */
 #ifndef CORE_REQUEST_H
 #define CORE_REQUEST_H
@@ -38,8 +44,9 @@ struct snapshot_listener;
 enum response_result {
 	RESPONSE_OK,
 	RESPONSE_FULL, /* taken; stop until handler_ops.on_writable */
-	RESPONSE_GONE, /* the client is gone; on_abort follows from the loop:
-	                * return now and write nothing more */
+	/* The client is gone. on_abort follows, once, from the loop and is the end
+	 * of it; until then every response_* call does nothing and says GONE. */
+	RESPONSE_GONE,
 };
 
 /* The client's side, called through response.h. Never calls back into the
@@ -62,11 +69,12 @@ struct front_ops {
 	 * not sent for HEAD. */
 	void (*fixed)(struct request *request, unsigned status, struct str head,
 	    struct str body);
-	/* The handler can take body bytes again, after HANDLER_BODY_PAUSE. Comes
-	 * from inside the handler: the front must not call request_body before it
-	 * is back in the loop (or defers it). */
+	/* The handler can take body bytes again, after on_body took fewer than it
+	 * was given. Never delivers from inside: the front goes on from the loop. */
 	void (*body_resume)(struct request *request);
-	/* The body will be read: answer Expect: 100-continue now if asked. */
+	/* The body will be read: answer Expect: 100-continue now if asked. Never
+	 * delivers from inside; bytes that came with the head follow right after
+	 * request_dispatch has returned. Does nothing when body_is_whole. */
 	void (*body_wanted)(struct request *request);
 	/* An informational answer (103) that came from the app, or NULL. */
 	void (*inform)(struct request *request,
@@ -110,13 +118,17 @@ struct request {
 
 	/* Body. */
 	uint64_t body_seen;  /* bytes given to the handler or dropped */
-	bool body_is_whole;  /* the last byte was given or there is none */
+	bool body_is_whole;  /* the last byte was given, or there is no body (then
+	                      * so from the start, and no on_body ever comes) */
 	bool body_refused;   /* nobody wants the rest: the front drops or closes */
 
 	/* Answer, kept by response.c for logs and for the front. */
 	unsigned status;       /* 0: no head yet */
 	uint64_t bytes_sent;   /* of the body */
 	bool is_ended;
+	bool is_gone;    /* RESPONSE_GONE was said; on_abort is owed */
+	bool is_freed;   /* by request_free, while `depth` > 0 */
+	uint8_t depth;   /* calls of this file under way */
 	bool timed;
 	struct request_times times;
 	/* Set by the gateway for the access log; static or snapshot memory. */
@@ -137,21 +149,28 @@ struct request *request_new(struct worker *worker,
 void request_free(struct request **request);
 
 /* Set base/method/target from the parsed head and find site, route and action.
- * Calls handlers until one takes it; answers 400, 404, 405, 413 itself. The
- * request may be ended and freed when this returns: returns true when it is
- * still open. */
+ * Calls handlers until one takes it; answers 400, 404, 405, 413 itself. Returns
+ * true when the request is still open, false when it was ended (and freed). */
 bool request_dispatch(struct request *request);
 
 /* Body bytes came. Returns how many were taken; fewer than `len` (PAUSE): keep
  * the rest and stop reading until front_ops.body_resume. `last`: these are
- * the final bytes (len may be 0). The request may be ended inside; the front
- * checks its own state. Over the route's limit it answers 413. */
+ * the final bytes (len may be 0: always taken). The request may be ended inside;
+ * the front checks its own state. Over the route's limit it does
+ * request_abort(413). */
 size_t request_body(struct request *request, const char *from, size_t len,
     bool last);
 /* The client can take more (after RESPONSE_FULL). */
 void request_writable(struct request *request);
-/* The client is gone, or broke the protocol inside its body (`why`: static). */
-void request_abort(struct request *request, const char *why);
+/* The client is gone (`status` 0), or its body must be refused (400 framing, 408
+ * too slow, 413 too large): the handler's on_abort runs first, always. Then, if
+ * `status` is not 0 and no head went out, that error is answered, else
+ * front_ops.abort. `why`: static text. */
+void request_abort(struct request *request, unsigned status, const char *why);
+/* Instead of request_dispatch: the head itself was refused (400, 408, 414, 431,
+ * 501, 505). Site, route, method and target may be empty. */
+void request_refuse(struct request *request, unsigned status,
+    const char *why);
 
 /* A piece of memory that lives as long as the request, or NULL when its one
  * scratch buffer (BUF_BYTES) is used up. */

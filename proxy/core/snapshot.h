@@ -6,7 +6,7 @@
  *
  * Counting is per worker, without atomics on the hot path: each worker counts
  * its own holds; when a worker has moved on and its count is zero it says so
- * once, and the last to say so frees the snapshot.
+ * once, and the last to say so hands it to `on_unused`.
  */
 #ifndef CORE_SNAPSHOT_H
 #define CORE_SNAPSHOT_H
@@ -20,6 +20,11 @@
 #include "proxy/core/worker.h"
 #include "src/conf/conf.h"
 
+struct route_action {
+	const struct handler_ops *handler;
+	void *prepared;
+};
+
 struct route {
 	const struct conf_route *conf;
 	struct str *patterns; /* n_patterns */
@@ -28,8 +33,8 @@ struct route {
 	struct str strip_prefix;
 	struct str response_lines; /* the route's own fields, ready-made */
 	uint64_t max_body_bytes;
-	const struct handler_ops *handler;
-	void *prepared;
+	struct route_action *actions; /* tried in order until one is HANDLED */
+	size_t n_actions;
 };
 
 struct site {
@@ -43,6 +48,7 @@ struct site {
 /* Sites of one listener, by host name. */
 struct snapshot_listener {
 	const struct conf_listener *conf;
+	uint32_t key; /* channel.h, LISTEN: the same over reloads */
 	const struct site *default_site;
 	struct hash_map *exact;    /* host -> struct site */
 	struct hash_map *wildcard; /* "example.com" of "*.example.com" */
@@ -64,13 +70,22 @@ struct snapshot {
 };
 
 /* `handlers` by enum conf_action_kind. Takes over `conf` and the log fds in any
- * case. NULL with findings in `errors`. */
+ * case. `on_unused` (any thread) passes it to the main thread, which calls
+ * snapshot_free. NULL with findings in `errors`. Main thread. */
+typedef void snapshot_unused_cb(struct snapshot *snapshot, void *arg);
 struct snapshot *snapshot_new(struct conf *conf, uint32_t serial,
     unsigned n_workers, const int *log_fds, size_t n_logs,
     const struct handler_ops *const *handlers, const struct handler_env *env,
-    struct conf_errors *errors) MUST_CHECK;
-/* One that no worker ever got. */
-void snapshot_discard(struct snapshot **snapshot);
+    snapshot_unused_cb *on_unused, void *arg, struct conf_errors *errors)
+    MUST_CHECK;
+/* Runs every handler's commit; then install it in each worker. Main thread. */
+void snapshot_commit(struct snapshot *snapshot);
+/* One that no worker has, or has any more. Main thread. */
+void snapshot_free(struct snapshot **snapshot);
+/* The listener with that key, or NULL: it is gone from the configuration. A
+ * connection remembers the key, not the pointer. */
+const struct snapshot_listener *snapshot_listener_of(
+    const struct snapshot *snapshot, uint32_t key);
 
 /* In the worker's thread. */
 void snapshot_install(struct worker *worker, struct snapshot *now);

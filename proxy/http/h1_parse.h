@@ -87,8 +87,8 @@ enum h1_result {
 };
 
 /* Look at `len` bytes from the start of a head (empty lines before a request
- * line: at most 4 CRLF are skipped and counted in *used and in all offsets'
- * base, RFC 9112 section 2.2). `scanned` remembers between calls how far the
+ * line: at most 4 CRLF are skipped, RFC 9112 section 2.2; they count in *used, and
+ * all offsets are counted from `from`). `scanned` remembers between calls how far the
  * end was searched for; 0 for a new head. H1_BAD sets *status (400, 414, 431,
  * 501, 505) and *why (static text). Nothing ambiguous is H1_DONE: exactly one
  * valid Host for 1.1 (RFC 9112 section 3.2), one way to know the body (section

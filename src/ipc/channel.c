@@ -122,6 +122,7 @@ channel_put_listen(
 	frame_begin(out, kind);
 	frame_put_u32(out, message->serial);
 	frame_put_u32(out, message->index);
+	frame_put_u32(out, message->key);
 	frame_put_u32(out, message->reuseport);
 	frame_put_u32(out, message->n_fds);
 	put_fds(out, message->fds, message->n_fds, FRAME_FDS_MAX);
@@ -134,11 +135,11 @@ channel_get_listen(struct frame_in *in, struct channel_listen *message)
 
 	message->serial = frame_get_u32(in);
 	message->index = frame_get_u32(in);
+	message->key = frame_get_u32(in);
 	message->reuseport = frame_get_u32(in);
 	message->n_fds = frame_get_u32(in);
 	good = get_fds(in, message->fds, message->n_fds, FRAME_FDS_MAX);
-	return finish(
-	    in, good && message->n_fds > 0 && message->reuseport <= 1);
+	return finish(in, good && message->reuseport <= 1);
 }
 
 void
@@ -370,8 +371,3 @@ channel_get_stats(struct frame_in *in, struct channel_stats *message)
 			      message->kind <= CHANNEL_STATS_INSTANCE);
 }
 
-void
-channel_put_ready(struct frame_out *out)
-{
-	frame_begin(out, CHANNEL_READY);
-}

@@ -4,12 +4,19 @@
  * Both ends are the same binary; the version guards binary upgrades, where an
  * old proxy may still be draining.
  *
- * Order: the proxy says HELLO first, the supervisor answers HELLO. Then
- * PREPARE, LISTEN..., (all frames of one serial) LOADED -> PREPARED or
- * REJECTED; COMMIT or ABORT. READY follows the first COMMIT, when every worker
- * polls its listeners. Peers and app states may be told from the first HELLO
- * on, they belong to no serial. An unknown type is an error; a message out of
- * order breaks the channel.
+ * Order: the proxy says HELLO first, the supervisor answers HELLO (its layout
+ * never changes). Then PREPARE, LISTEN..., (all frames of one serial) LOADED ->
+ * PREPARED or REJECTED; COMMIT or ABORT. REJECTED ends its serial: no ABORT need
+ * follow. READY follows every COMMIT, when every worker runs on it and polls its
+ * listeners and the old ones are closed; RETIRED when nothing runs on an older
+ * configuration any more. Peers and app states may be told from the first
+ * HELLO on, they belong to no serial.
+ *
+ * Messages cross: ABORT of a serial that is not prepared here, and PREPARED,
+ * REJECTED, PROBED, DRAINED, RELEASED, STATS or WITHDRAW about a number
+ * unknown here are ignored. What breaks the channel: an unknown type, a
+ * malformed frame, PREPARE before the end of the last serial, COMMIT without
+ * PREPARED. An app before its first APP_STATE counts as STARTING.
  */
 #ifndef IPC_CHANNEL_H
 #define IPC_CHANNEL_H
@@ -43,7 +50,8 @@ enum channel_type {
 	CHANNEL_QUERY,       /* -> STATS..., each for one thing, then an end */
 
 	/* proxy -> supervisor */
-	CHANNEL_READY,
+	CHANNEL_READY,   /* a serial, after each COMMIT */
+	CHANNEL_RETIRED, /* a serial: all older ones are out of use */
 	CHANNEL_PREPARED,
 	CHANNEL_REJECTED,
 	CHANNEL_PROBED,
@@ -71,29 +79,39 @@ struct channel_prepare {
 };
 
 /* LISTEN: fds are all sockets of conf->listeners[index]: one per worker when
- * `reuseport`, else a single shared one. More than FRAME_FDS_MAX: several
- * frames with the same index. */
+ * `reuseport` (socket i is polled by worker i modulo their number), else a
+ * single shared one. More than FRAME_FDS_MAX: several frames with the same index.
+ * `key` is the supervisor's number of that set of sockets, the same as long as
+ * they are kept: a key that the proxy polls already comes without fds. */
 struct channel_listen {
 	uint32_t serial;
 	uint32_t index;
+	uint32_t key;
 	uint32_t reuseport;
 	uint32_t n_fds;
 	int fds[FRAME_FDS_MAX];
 };
 
-/* LOADED, COMMIT, ABORT, PREPARED: a serial alone. REJECTED adds `text`. */
+/* LOADED, COMMIT, ABORT, PREPARED, READY, RETIRED: a serial alone. REJECTED adds
+ * `text`. */
 struct channel_serial {
 	uint32_t serial;
 	const char *text; /* REJECTED: why, one or more lines; else "" */
 };
 
-/* ANNOUNCE. `instance` is unique for the life of the supervisor. */
+#define CHANNEL_NO_CAP UINT32_MAX
+
+/* ANNOUNCE. `instance` is unique for the life of the supervisor. A second one
+ * about a known instance changes its cap and idle_timeout (the rest is equal): a
+ * lowered cap takes no new slot above it and closes idle connections. */
 struct channel_announce {
 	uint64_t instance;
 	const char *app;
 	uint32_t pid;
 	uint32_t protocol; /* enum channel_protocol */
-	uint32_t cap; /* requests (one a connection) at a time; 0: no cap */
+	/* This proxy's share of the requests (one a connection) that the instance
+	 * can have at a time; CHANNEL_NO_CAP: no cap. */
+	uint32_t cap;
 	uint32_t cap_counts_idle; /* kept idle connections use up the cap too */
 	uint32_t
 	    idle_timeout_ms; /* keep idle connections no longer than this */
@@ -186,8 +204,8 @@ struct channel_stats {
 CHANNEL_MESSAGE(hello, channel_hello);       /* HELLO */
 CHANNEL_MESSAGE(prepare, channel_prepare);   /* PREPARE */
 CHANNEL_MESSAGE(listen, channel_listen);     /* LISTEN */
-CHANNEL_MESSAGE(serial, channel_serial);     /* LOADED COMMIT ABORT PREPARED
-					      * REJECTED */
+/* LOADED COMMIT ABORT PREPARED REJECTED READY RETIRED */
+CHANNEL_MESSAGE(serial, channel_serial);
 CHANNEL_MESSAGE(announce, channel_announce); /* ANNOUNCE */
 CHANNEL_MESSAGE(instance, channel_instance); /* WITHDRAW DRAINED RELEASED */
 CHANNEL_MESSAGE(app, channel_app);           /* APP_STATE, WANT */
@@ -197,7 +215,4 @@ CHANNEL_MESSAGE(drain, channel_drain);       /* DRAIN */
 CHANNEL_MESSAGE(reopen, channel_reopen);     /* REOPEN_LOGS */
 CHANNEL_MESSAGE(query, channel_query);       /* QUERY */
 CHANNEL_MESSAGE(stats, channel_stats);       /* STATS */
-/* READY has no fields. */
-void channel_put_ready(struct frame_out *out);
-
 #endif
