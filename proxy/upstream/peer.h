@@ -1,0 +1,140 @@
+/*
+ * One address that requests can be sent to: an instance of an app, or a peer of
+ * a configured upstream. Shared by all workers: constants, atomics, and a part
+ * per worker that only this worker touches.
+ *
+ * A slot is the right to use a capped peer: a connection, idle or not, when
+ * idle ones count, else a request. `open` counts connections and grants of any
+ * peer: a withdrawn one is drained when it falls to 0.
+ */
+#ifndef UPSTREAM_PEER_H
+#define UPSTREAM_PEER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proxy/upstream/registry.h"
+#include "src/base/addr.h"
+#include "src/base/compiler.h"
+#include "src/base/list.h"
+
+/* The part of one worker. The atomics are written by it alone. */
+struct peer_local {
+	struct list idle, busy, ending; /* of struct uconn.node; idle: newest
+					 * first */
+	_Atomic unsigned n_idle;
+	_Atomic uint64_t requests, errors;
+	char pad[64 - 8];
+};
+
+#define PEER_NO_CAP REGISTRY_NO_CAP
+
+struct peer {
+	struct upstream *upstream; /* counted */
+	uint64_t instance;         /* 0: not an app's */
+	uint32_t pid;
+	enum upstream_protocol protocol;
+	unsigned weight;
+	bool cap_counts_idle;
+	bool is_remote;       /* a configured peer: nobody will replace it */
+	_Atomic uint32_t cap; /* PEER_NO_CAP: any number */
+	_Atomic uint32_t idle_ms;
+	struct addr addr;
+	char text[ADDR_TEXT_MAX];
+	unsigned n_workers;
+
+	_Atomic unsigned refs;
+	_Atomic unsigned in_flight; /* requests */
+	_Atomic unsigned open;
+	_Atomic unsigned slots;    /* never above cap */
+	_Atomic unsigned evicting; /* mails on their way to close an idle one */
+	_Atomic bool withdrawn, drained_told;
+	_Atomic unsigned fails;         /* in a row */
+	_Atomic int64_t avoid_until_ms; /* monotonic; passive health */
+	struct peer_local local[];      /* per worker */
+};
+
+static inline bool
+peer_is_capped(const struct peer *peer)
+{
+	return atomic_load_explicit(&peer->cap, memory_order_relaxed) !=
+	       PEER_NO_CAP;
+}
+
+/* With one reference. */
+struct peer *peer_new(struct upstream *upstream, unsigned n_workers) MUST_CHECK;
+void peer_ref(struct peer *peer);
+void peer_unref(struct peer *peer);
+
+/* Take a slot of a capped peer, if one is free; always succeeds without cap. */
+bool peer_take_slot(struct peer *peer) MUST_CHECK;
+/* Give one back. The caller then calls upstream_slot_freed. */
+void peer_put_slot(struct peer *peer);
+
+/* Announce a connection (or the grant of one); false: it is withdrawn. */
+bool peer_open(struct peer *peer) MUST_CHECK;
+/* It is closed; the last one of a withdrawn peer tells that it is drained. */
+void peer_closed(struct peer *peer);
+/* No connections any more from now on. */
+void peer_withdraw(struct peer *peer);
+
+/* It failed to take a connection, or died under one: avoid it for a while that
+ * doubles each time. It worked: forget that. */
+void peer_failed(struct peer *peer, int64_t now_ms);
+static inline void
+peer_worked(struct peer *peer)
+{
+	if (atomic_load_explicit(&peer->fails, memory_order_relaxed) != 0) {
+		atomic_store(&peer->fails, 0);
+		atomic_store(&peer->avoid_until_ms, 0);
+	}
+}
+static inline bool
+peer_is_avoided(const struct peer *peer, int64_t now_ms)
+{
+	return atomic_load_explicit(
+		   &peer->avoid_until_ms, memory_order_relaxed) > now_ms;
+}
+static inline bool
+peer_is_withdrawn(const struct peer *peer)
+{
+	return atomic_load_explicit(&peer->withdrawn, memory_order_relaxed);
+}
+
+/* A request on it ended. In the worker's thread. */
+static inline void
+peer_count(struct peer *peer, unsigned worker, bool is_error)
+{
+	struct peer_local *local = &peer->local[worker];
+
+	/* One writer: no read-modify-write. */
+	atomic_store_explicit(&local->requests,
+	    atomic_load_explicit(&local->requests, memory_order_relaxed) + 1,
+	    memory_order_relaxed);
+	if (is_error)
+		atomic_store_explicit(&local->errors,
+		    atomic_load_explicit(&local->errors, memory_order_relaxed) +
+			1,
+		    memory_order_relaxed);
+}
+
+/* An immutable list of peers, counted; holds its peers. */
+struct peer_set {
+	_Atomic unsigned refs;
+	unsigned n, total_weight;
+	struct peer *peers[];
+};
+struct peer_set *peer_set_new(struct peer *const *peers, unsigned n) MUST_CHECK;
+struct peer_set *peer_set_ref(struct peer_set *set);
+void peer_set_unref(struct peer_set *set);
+
+/* The least busy peer of the set that can take a request: neither withdrawn nor
+ * avoided (unless all are) nor full. A capped peer whose idle connections count
+ * is not full for a worker that has one of them (`worker`; -1: nobody's). Ties
+ * go round by `turn`. NULL: none. Nothing is taken. */
+struct peer *peer_set_pick(
+    const struct peer_set *set, int worker, unsigned turn, int64_t now_ms);
+
+#endif

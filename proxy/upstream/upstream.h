@@ -1,0 +1,116 @@
+/*
+ * A named group of peers, and the queue of those who wait for one of them.
+ * Shared by all workers. Makes no connections: it hands out the right to make
+ * one (pool.c).
+ *
+ * No wake-up is lost, because who waits counts itself first and looks at all
+ * peers then, and who frees frees first and looks for waiters then, both with
+ * sequentially consistent atomics. Who finds others waiting queues up behind
+ * them, so nobody overtakes.
+ */
+#ifndef UPSTREAM_UPSTREAM_H
+#define UPSTREAM_UPSTREAM_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proxy/core/worker.h"
+#include "proxy/upstream/peer.h"
+#include "proxy/upstream/pool.h"
+#include "proxy/upstream/queue.h"
+#include "proxy/upstream/registry.h"
+#include "src/base/compiler.h"
+
+/* Somebody who waits. Embedded in pool.c's struct pool_wait. */
+struct upstream_wait {
+	struct queue_node queued; /* under the upstream's lock, as in_queue */
+	bool in_queue;
+	struct worker *worker;
+	int64_t deadline_ms;
+	/* The answer, posted to the worker once it is out of the queue: a peer
+	 * (open and slot and in_flight are taken, and a reference is held), or
+	 * why there is none; or a uconn of that worker itself. */
+	struct mail mail;
+	struct peer *granted;
+	struct uconn *uconn;
+	enum pool_failure failure;
+};
+
+/* What a worker sees of the peers; only its thread. */
+struct upstream_local {
+	struct peer_set *set;
+	unsigned turn;
+	char pad[64 - 16];
+};
+
+struct upstream {
+	struct upstream_registry *registry;
+	char *name;
+	bool is_app;
+	enum upstream_protocol protocol; /* of configured peers */
+	unsigned n_workers;
+	unsigned users;   /* routes; under the registry's lock */
+	struct list node; /* of the registry; under its lock */
+	struct upstream *retired_next;
+	_Atomic unsigned refs; /* registry and peers */
+
+	_Atomic unsigned n_waiting; /* = queue.count, for a look without lock */
+	pthread_mutex_t lock;
+	struct queue queue;   /* under lock, as all below */
+	struct peer_set *set; /* the newest */
+	unsigned turn;
+	enum upstream_app_state app_state;
+	int64_t retry_at_ms;
+	bool wanted_told;
+	char *state_text;
+
+	struct upstream_local local[];
+};
+
+static inline bool
+upstream_has_waiters(struct upstream *upstream)
+{
+	return atomic_load(&upstream->n_waiting) != 0;
+}
+
+/* Queue up, unless the answer is clear at once: POOL_OK: it waits, and the mail
+ * will come. Else why not. */
+enum pool_failure upstream_enqueue(struct upstream *upstream,
+    struct upstream_wait *wait, uint64_t client, uint32_t queue_length,
+    int queue_timeout_ms) MUST_CHECK;
+/* Stop waiting. False: too late, the mail is on its way. */
+bool upstream_dequeue(
+    struct upstream *upstream, struct upstream_wait *wait) MUST_CHECK;
+/* A slot or a peer became free: give it to who waits. */
+void upstream_slot_freed(struct upstream *upstream);
+/* The next waiter's turn, when it is one of this worker: it is taken out of the
+ * queue and the caller posts the mail. Else NULL. */
+struct upstream_wait *upstream_next_of(
+    struct upstream *upstream, const struct worker *worker) MUST_CHECK;
+
+/* What to say to a client (Retry-After seconds, and a sentence). */
+#define UPSTREAM_SAY_MAX 160
+unsigned upstream_say(struct upstream *upstream, enum pool_failure failure,
+    char text[UPSTREAM_SAY_MAX]);
+/* Is a peer capped, as far as this worker knows? Also true without peers. */
+bool upstream_is_capped(
+    const struct upstream *upstream, const struct worker *worker);
+
+/* ---- registry.c's ---- */
+
+struct upstream *upstream_new(struct upstream_registry *registry,
+    const char *name, bool is_app, unsigned n_workers) MUST_CHECK;
+void upstream_ref(struct upstream *upstream);
+void upstream_unref(struct upstream *upstream);
+/* Replace the newest set, and wake who waits. Returns the old one, which the
+ * caller gives back. */
+struct peer_set *upstream_set_peers(
+    struct upstream *upstream, struct peer_set *set) MUST_CHECK;
+/* Take over the state, and refuse those who wait in vain. */
+void upstream_set_state(struct upstream *upstream,
+    enum upstream_app_state state, uint32_t retry_ms, const char *text);
+
+#endif
