@@ -26,8 +26,8 @@ enum fcgi_type {
 };
 
 /* A record header into `to` (FCGI_HEADER_LEN bytes), without padding. */
-void fcgi_put_header(unsigned char *to, enum fcgi_type type, uint16_t id,
-    uint16_t content_len);
+void fcgi_put_header(
+    unsigned char *to, enum fcgi_type type, uint16_t id, uint16_t content_len);
 /* BEGIN_REQUEST, role responder: 16 bytes; returns that. */
 size_t fcgi_put_begin(unsigned char *to, uint16_t id, bool keep);
 
@@ -42,12 +42,12 @@ struct fcgi_params {
 };
 void fcgi_params_begin(struct fcgi_params *params, unsigned char *buf,
     size_t room, size_t len, uint16_t id);
-void fcgi_params_add(struct fcgi_params *params, struct str name,
-    struct str value);
+void fcgi_params_add(
+    struct fcgi_params *params, struct str name, struct str value);
 /* A name made of two parts, the second in upper case with '-' as '_':
  * fcgi_params_add_header(p, "user-agent", v) adds HTTP_USER_AGENT. */
-void fcgi_params_add_header(struct fcgi_params *params, struct str name,
-    struct str value);
+void fcgi_params_add_header(
+    struct fcgi_params *params, struct str name, struct str value);
 /* Closes the last record and adds the empty one that ends the stream. Returns
  * the length used so far, 0 after an overflow. */
 size_t fcgi_params_end(struct fcgi_params *params);
@@ -63,6 +63,7 @@ struct fcgi_reply {
 	unsigned char end_body[8];
 	uint32_t app_status;
 	uint8_t protocol_status;
+	bool stdout_closed, stderr_closed; /* their empty record came */
 	bool ended;
 };
 void fcgi_reply_init(struct fcgi_reply *reply, uint16_t id);
@@ -72,10 +73,13 @@ enum fcgi_reply_result {
 	FCGI_REPLY_STDOUT, /* *data, *data_len; call again with the rest */
 	FCGI_REPLY_STDERR, /* the same */
 	FCGI_REPLY_END,    /* END_REQUEST came; app_status, protocol_status */
-	FCGI_REPLY_BAD,    /* version, foreign id, unknown type, bad length */
+	FCGI_REPLY_BAD,    /* version, foreign id, unknown type, bad length, or
+			    * bytes in a stream that had been closed */
 };
 /* Use up input; *used says how much. Padding is skipped; an END_REQUEST that
- * says anything but REQUEST_COMPLETE is END with protocol_status set. */
+ * says anything but REQUEST_COMPLETE is END with protocol_status set. END comes
+ * when the padding behind that record has come too; what is behind *used is
+ * not this reply's. END and BAD are said again to every later call. */
 enum fcgi_reply_result fcgi_reply_read(struct fcgi_reply *reply,
     const unsigned char *from, size_t len, size_t *used,
     const unsigned char **data, size_t *data_len) MUST_CHECK;

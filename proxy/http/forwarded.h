@@ -15,7 +15,7 @@ struct forwarded {
 	struct addr client; /* port 0 unless it is the peer itself */
 	bool is_trusted;    /* the peer is: its fields may be believed */
 	bool https;
-	struct str host;    /* X-Forwarded-Host of a trusted peer; len 0: none */
+	struct str host; /* X-Forwarded-Host of a trusted peer; len 0: none */
 };
 
 /* Right to left over all X-Forwarded-For fields: the first address that is

@@ -101,10 +101,15 @@ struct header_table {
 
 /* Empties the table (only its front part is touched). */
 void header_table_reset(struct header_table *table);
-/* Append a field; id and flags ODD_NAME are found here. -1 when it is full. */
+/* Append a field; its id and flags are found here (HOP only for what is
+ * hop-by-hop by definition). -1 when it is full. */
 int header_table_add(struct header_table *table, const char *base,
-    uint32_t name, uint16_t name_len, uint32_t value, uint32_t value_len)
-    MUST_CHECK;
+    uint32_t name, uint16_t name_len, uint32_t value,
+    uint32_t value_len) MUST_CHECK;
+/* The same for a caller that knows whether the name is odd. */
+int header_table_append(struct header_table *table, const char *base,
+    uint32_t name, uint16_t name_len, uint32_t value, uint32_t value_len,
+    unsigned flags) MUST_CHECK;
 /* The id of a name (any case), HEADER_OTHER if unknown. Perfect hash, then
  * verified. */
 enum header_id header_lookup(const char *name, size_t len);
@@ -121,11 +126,11 @@ static inline const struct header_field *
 header_get(const struct header_table *table, enum header_id id)
 {
 	return table->first[id] == 0 ? NULL
-	                             : &table->fields[table->first[id] - 1];
+				     : &table->fields[table->first[id] - 1];
 }
 /* The next field with the same id behind `field`, or NULL. */
-const struct header_field *header_next(const struct header_table *table,
-    const struct header_field *field);
+const struct header_field *header_next(
+    const struct header_table *table, const struct header_field *field);
 
 static inline struct str
 header_value(const char *base, const struct header_field *field)
@@ -137,9 +142,23 @@ header_value(const char *base, const struct header_field *field)
  * without case (RFC 9110 section 5.6.1). */
 bool header_has_token(const struct header_table *table, const char *base,
     enum header_id id, struct str token);
-/* Set HEADER_FLAG_HOP on every hop-by-hop field: Connection and all it lists,
- * Keep-Alive, Proxy-*, TE, Trailer, Transfer-Encoding, Upgrade (RFC 9110
- * section 7.6.1). Content-Length, Host and the like stay even when listed. */
+/* What Connection says about the connection itself. */
+#define HEADER_CONNECTION_CLOSE 1u
+#define HEADER_CONNECTION_KEEP_ALIVE 2u
+#define HEADER_CONNECTION_UPGRADE 4u
+#define HEADER_CONNECTION_TOO_MANY 8u /* options; not all were looked at */
+
+/* Options looked at in all Connection fields together. */
+#define HEADER_OPTIONS_MAX 64
+
+/* Read all Connection fields: set HEADER_FLAG_HOP on every field they name, and
+ * return HEADER_CONNECTION_... Host, Content-Length, Cookie, X-Forwarded-For
+ * and the like (headers.c) stay even when named. Those that are hop-by-hop by
+ * definition (Connection, Keep-Alive, Proxy, Proxy-*, TE, Trailer,
+ * Transfer-Encoding, Upgrade, HTTP2-Settings; RFC 9110 section 7.6.1) have the
+ * flag since they were added. */
+unsigned header_read_connection(struct header_table *table, const char *base);
+/* The same for a caller that has done with the options. h1_parse does it. */
 void header_mark_hops(struct header_table *table, const char *base);
 
 #endif

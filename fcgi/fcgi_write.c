@@ -1,0 +1,201 @@
+/*
+ * FastCGI records that go to the application.
+ * Written by the FastCGI exchange into its own buffer, then sent.
+ * Knows no HTTP beyond the spelling of HTTP_... names.
+ */
+#include "fcgi/fcgi.h"
+
+#include <string.h>
+
+#define FCGI_VERSION 1
+#define ROLE_RESPONDER 1
+#define FLAG_KEEP_CONN 1
+
+void
+fcgi_put_header(
+    unsigned char *to, enum fcgi_type type, uint16_t id, uint16_t content_len)
+{
+	to[0] = FCGI_VERSION;
+	to[1] = (unsigned char)type;
+	to[2] = (unsigned char)(id >> 8);
+	to[3] = (unsigned char)id;
+	to[4] = (unsigned char)(content_len >> 8);
+	to[5] = (unsigned char)content_len;
+	to[6] = 0;
+	to[7] = 0;
+}
+
+size_t
+fcgi_put_begin(unsigned char *to, uint16_t id, bool keep)
+{
+	fcgi_put_header(to, FCGI_BEGIN_REQUEST, id, 8);
+	memset(to + FCGI_HEADER_LEN, 0, 8);
+	to[FCGI_HEADER_LEN + 1] = ROLE_RESPONDER;
+	to[FCGI_HEADER_LEN + 2] = keep ? FLAG_KEEP_CONN : 0;
+	return FCGI_HEADER_LEN + 8;
+}
+
+/* A header at params->len, its length filled in when the record is closed. */
+static void
+open_record(struct fcgi_params *params)
+{
+	if (params->overflow || params->room - params->len < FCGI_HEADER_LEN) {
+		params->overflow = true;
+		return;
+	}
+	params->record = params->len;
+	fcgi_put_header(params->buf + params->len, FCGI_PARAMS, params->id, 0);
+	params->len += FCGI_HEADER_LEN;
+}
+
+static size_t
+content_len(const struct fcgi_params *params)
+{
+	return params->len - params->record - FCGI_HEADER_LEN;
+}
+
+static void
+close_record(struct fcgi_params *params)
+{
+	fcgi_put_header(params->buf + params->record, FCGI_PARAMS, params->id,
+	    (uint16_t)content_len(params));
+}
+
+void
+fcgi_params_begin(struct fcgi_params *params, unsigned char *buf, size_t room,
+    size_t len, uint16_t id)
+{
+	*params = (struct fcgi_params){
+		.buf = buf,
+		.room = room,
+		.len = len,
+		.id = id,
+		.overflow = len > room,
+	};
+	open_record(params);
+}
+
+/* How much of `len` goes into the open record; a full one is closed and another
+ * opened. 0: no room. */
+static size_t
+make_room(struct fcgi_params *params, size_t len)
+{
+	size_t room;
+
+	if (!params->overflow && content_len(params) == FCGI_CONTENT_MAX) {
+		close_record(params);
+		open_record(params);
+	}
+	if (params->overflow || params->room - params->len < len) {
+		params->overflow = true;
+		return 0;
+	}
+	room = FCGI_CONTENT_MAX - content_len(params);
+	return len < room ? len : room;
+}
+
+static void
+put(struct fcgi_params *params, const void *from, size_t len)
+{
+	const char *at = from;
+
+	while (len > 0) {
+		size_t piece = make_room(params, len);
+
+		if (piece == 0)
+			return;
+		memcpy(params->buf + params->len, at, piece);
+		params->len += piece;
+		at += piece;
+		len -= piece;
+	}
+}
+
+/* A CGI variable's spelling of a field name. */
+static unsigned char
+upper_of(char c)
+{
+	if (c == '-')
+		return '_';
+	return (unsigned char)(c >= 'a' && c <= 'z' ? c - ('a' - 'A') : c);
+}
+
+static void
+put_upper(struct fcgi_params *params, struct str name)
+{
+	while (name.len > 0) {
+		size_t piece = make_room(params, name.len);
+		unsigned char *to = params->buf + params->len;
+
+		if (piece == 0)
+			return;
+		for (size_t i = 0; i < piece; i++)
+			to[i] = upper_of(name.ptr[i]);
+		params->len += piece;
+		name.ptr += piece;
+		name.len -= piece;
+	}
+}
+
+/* FastCGI 1.0 section 3.4: one byte up to 127, else four. */
+static size_t
+encode_len(unsigned char *to, size_t len)
+{
+	if (len < 128) {
+		to[0] = (unsigned char)len;
+		return 1;
+	}
+	to[0] = (unsigned char)(0x80 | len >> 24);
+	to[1] = (unsigned char)(len >> 16);
+	to[2] = (unsigned char)(len >> 8);
+	to[3] = (unsigned char)len;
+	return 4;
+}
+
+static void
+put_lens(struct fcgi_params *params, size_t name_len, size_t value_len)
+{
+	unsigned char lens[8];
+	size_t used;
+
+	if (name_len > INT32_MAX || value_len > INT32_MAX) {
+		params->overflow = true;
+		return;
+	}
+	used = encode_len(lens, name_len);
+	used += encode_len(lens + used, value_len);
+	put(params, lens, used);
+}
+
+void
+fcgi_params_add(struct fcgi_params *params, struct str name, struct str value)
+{
+	put_lens(params, name.len, value.len);
+	put(params, name.ptr, name.len);
+	put(params, value.ptr, value.len);
+}
+
+void
+fcgi_params_add_header(
+    struct fcgi_params *params, struct str name, struct str value)
+{
+	static const char prefix[] = { 'H', 'T', 'T', 'P', '_' };
+
+	put_lens(params, sizeof(prefix) + name.len, value.len);
+	put(params, prefix, sizeof(prefix));
+	put_upper(params, name);
+	put(params, value.ptr, value.len);
+}
+
+size_t
+fcgi_params_end(struct fcgi_params *params)
+{
+	if (params->overflow)
+		return 0;
+	/* Without a parameter the open record is the empty one already. */
+	if (content_len(params) > 0) {
+		close_record(params);
+		open_record(params);
+	}
+	return params->overflow ? 0 : params->len;
+}
