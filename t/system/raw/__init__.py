@@ -1,0 +1,1 @@
+"""Raw cases: bytes in, outcome at both ends. Tables are data; see rows.py."""

@@ -1,0 +1,271 @@
+"""Runs one row against a proxy and says everything that was wrong with it."""
+import re
+import socket
+import time
+
+import scalws
+from raw import rows
+from raw.rows import CLOSED, EITHER, NOTHING_WHOLE, OPEN, Await, Pause
+
+PATIENCE = 3.0
+PLAIN = re.compile(rb"[A-Za-z0-9-]+")
+# RFC 9110 section 7.6.1, and Proxy, which a CGI would take for HTTP_PROXY.
+HOPS = {b"keep-alive", b"te", b"trailer", b"upgrade", b"proxy",
+        b"proxy-connection", b"proxy-authorization", b"proxy-authenticate",
+        b"http2-settings"}
+
+
+class Wrong(AssertionError):
+    pass
+
+
+class RawClient(scalws.Client):
+    """Reads answers strictly, and takes an early end for what it is."""
+
+    def __init__(self, address):
+        super().__init__(address, PATIENCE)
+        self.sock.settimeout(PATIENCE * scalws.SLOW)
+        self.dead = False
+
+    def push(self, data):
+        """Send; that the proxy has closed meanwhile is no error here."""
+        try:
+            self.sock.sendall(data)
+        except (BrokenPipeError, ConnectionResetError):
+            self.dead = True
+
+    def half_close(self):
+        try:
+            self.sock.shutdown(socket.SHUT_WR)
+        except OSError:
+            self.dead = True
+
+    def answer(self, head):
+        """The next answer, 1xx too, or None at the end of the connection."""
+        try:
+            return self.response(head=head, informational=True)
+        except scalws.Closed:
+            if self.buffer:
+                raise Wrong(f"half an answer: {self.buffer[:200]!r}")
+            return None
+        except ConnectionResetError:
+            return None
+        except socket.timeout:
+            raise Wrong("no answer, and not closed")
+
+    def is_closed(self):
+        self.sock.settimeout(PATIENCE * scalws.SLOW)
+        if self.buffer:
+            raise Wrong(f"unasked bytes: {self.buffer[:200]!r}")
+        try:
+            data = self.sock.recv(4096)
+        except ConnectionResetError:
+            return True
+        except socket.timeout:
+            return False
+        if data:
+            raise Wrong(f"unasked bytes: {data[:200]!r}")
+        return True
+
+
+class Bench:
+    """A proxy and the origin behind it."""
+
+    def __init__(self, address, origin):
+        self.address = address
+        self.origin = origin
+        self.barriers = 0
+
+    def barrier(self):
+        """When this has been answered, the proxy (it has one worker) has
+        written everything that it was going to write; and the pool holds no
+        connection that answers with what belongs to another request."""
+        self.barriers += 1
+        target = f"/barrier/{self.barriers}"
+        answer = scalws.get(self.address, target, host="t.example",
+                            timeout=PATIENCE * scalws.SLOW)
+        if answer.status != 200 or answer.body != target.encode():
+            raise Wrong(f"the next request got another answer: {answer}")
+
+    def received(self):
+        with self.origin.lock:
+            return [m for m in self.origin.messages
+                    if not m.target.startswith(b"/barrier/")]
+
+    # --- request rows
+
+    def run(self, row):
+        self.origin.begin()
+        client = RawClient(self.address)
+        with client:
+            answers, closed = self.talk(client, row)
+        self.barrier()
+        scalws.wait_for(lambda: not self.origin.cut_conns(), PATIENCE,
+                        "the origin is left with half a request")
+        if self.origin.broken:
+            raise Wrong(f"ill-formed at the origin: {self.origin.broken}")
+        got = [m for m in self.received() if m.target != b"/after"]
+        for message in got:
+            check_forwarded(message)
+        for message in got:
+            if any(b"\n" in v or b"\0" in v for _, v in message.fields):
+                raise Wrong(f"bytes in a value: {message}")
+        complaints = [judge(outcome, answers, closed, got)
+                      for outcome in row.outcomes]
+        if None not in complaints:
+            raise Wrong("; or ".join(complaints) + f"\nanswers: {answers}"
+                        f"\norigin: {got}")
+
+    def talk(self, client, row):
+        """Answers, and how the connection is afterwards."""
+        answers = []
+
+        def read_one():
+            finals = sum(1 for a in answers if a.status >= 200)
+            answer = client.answer(finals in row.heads)
+            if answer is not None:
+                answers.append(answer)
+                check_answer(answer, row.http10)
+            return answer
+
+        for step in row.send:
+            if isinstance(step, bytes):
+                client.push(step)
+            elif isinstance(step, Pause):
+                time.sleep(step.seconds)
+            elif isinstance(step, Await):
+                while len(answers) < step.answers:
+                    if read_one() is None:
+                        return answers, CLOSED
+            elif step == rows.HALF_CLOSE:
+                client.half_close()
+            else:
+                raise AssertionError(step)
+        most = max(len(o.answers) for o in row.outcomes)
+        while len(answers) < most:
+            if any(self.is_enough(o, answers) for o in row.outcomes):
+                break
+            if read_one() is None:
+                return answers, CLOSED
+        wanted = {o.end for o in row.outcomes
+                  if self.is_enough(o, answers)}
+        if OPEN in wanted and not self.wants_close(answers):
+            return answers, self.ask_again(client)
+        if wanted == {EITHER}:
+            return answers, EITHER
+        return answers, CLOSED if client.is_closed() else OPEN
+
+    @staticmethod
+    def is_enough(outcome, answers):
+        return len(answers) == len(outcome.answers) and all(
+            matches(want, a.status)
+            for want, a in zip(outcome.answers, answers))
+
+    @staticmethod
+    def wants_close(answers):
+        return bool(answers) and "close" in [
+            t.strip().lower() for v in answers[-1].all("Connection")
+            for t in v.split(",")]
+
+    def ask_again(self, client):
+        """The connection is in step: the next request gets its answer."""
+        client.push(b"GET /after HTTP/1.1\r\nHost: t.example\r\n\r\n")
+        answer = client.answer(False)
+        if answer is None:
+            return CLOSED
+        if answer.status != 200 or answer.body != b"/after":
+            raise Wrong(f"out of step: {answer}")
+        if not any(m.target == b"/after" for m in self.received()):
+            raise Wrong("an answer that the origin never gave")
+        return OPEN
+
+
+def matches(want, status):
+    return status in want if isinstance(want, (set, frozenset)) \
+        else status == want
+
+
+def judge(outcome, answers, closed, got):
+    """None: this outcome is what happened; else what differs."""
+    statuses = [a.status for a in answers]
+    want = list(outcome.answers)
+    while len(want) > len(statuses) and isinstance(want[-1], set) and \
+            None in want[-1]:
+        want.pop()
+    if len(want) != len(statuses) or not all(map(matches, want, statuses)):
+        return f"statuses {statuses}, not {list(outcome.answers)}"
+    if outcome.end != EITHER and closed != EITHER and outcome.end != closed:
+        return f"connection {closed}, not {outcome.end}"
+    if outcome.origin == NOTHING_WHOLE:
+        return "a whole request reached the origin" \
+            if any(m.whole for m in got) else None
+    if len(got) != len(outcome.origin):
+        return f"{len(got)} requests at the origin, not {len(outcome.origin)}"
+    for wanted, message in zip(outcome.origin, got):
+        problem = differs(wanted, message)
+        if problem:
+            return problem
+    return None
+
+
+def differs(wanted, message):
+    if message.line != wanted.line:
+        return f"line {message.line!r}, not {wanted.line!r}"
+    if message.whole != wanted.whole:
+        return "cut" if wanted.whole else "whole"
+    if message.body != wanted.body:
+        return f"body {message.body[:100]!r} ({len(message.body)} bytes)"
+    for name, value in wanted.has:
+        if value not in message.all(name):
+            return f"{name!r} is {message.all(name)}, not {value[:80]!r}"
+    for name in wanted.lacks:
+        if message.all(name):
+            return f"{name!r} came: {message.all(name)}"
+    return None
+
+
+def check_forwarded(message):
+    """What holds for every request that any origin gets from us."""
+    def one(name):
+        values = message.all(name)
+        if len(values) != 1:
+            raise Wrong(f"{name!r} {len(values)} times: {message}")
+        return values[0]
+
+    if not message.line:
+        return                      # cut before its first line was whole
+    if message.whole:
+        if one(b"x-forwarded-for") != b"127.0.0.1":
+            raise Wrong(f"X-Forwarded-For: {message}")
+        if one(b"x-forwarded-proto") != b"http":
+            raise Wrong(f"X-Forwarded-Proto: {message}")
+        one(b"x-forwarded-host")
+        one(b"x-request-id")
+    for name, value in message.fields:
+        if not PLAIN.fullmatch(name):
+            raise Wrong(f"a name that collides elsewhere: {name!r}")
+        if name.lower() in HOPS:
+            raise Wrong(f"a field of the last hop: {name!r}")
+        if name.lower() == b"connection" and \
+                value.lower() not in (b"keep-alive", b"close"):
+            raise Wrong(f"Connection: {value!r}")
+    if message.trailers:
+        raise Wrong(f"trailers: {message.trailers}")
+
+
+def check_answer(answer, http10=False):
+    """What holds for every answer that any client gets from us."""
+    names = [n.lower() for n, _ in answer.fields]
+    for name in names:
+        if name.encode() in HOPS - {b"keep-alive"} or \
+                name in ("proxy-authenticate",):
+            raise Wrong(f"a field of the last hop: {name} in {answer}")
+    if answer.status >= 200 and names.count("date") != 1:
+        raise Wrong(f"Date {names.count('date')} times: {answer}")
+    if answer.status < 200 and ("content-length" in names or
+                                "transfer-encoding" in names):
+        raise Wrong(f"a length in a 1xx: {answer}")
+    if answer.version != "1.1":
+        raise Wrong(f"version {answer.version}")
+    if http10 and "transfer-encoding" in names:
+        raise Wrong(f"chunked for HTTP/1.0: {answer}")
