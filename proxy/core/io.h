@@ -23,11 +23,10 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
+#include "proxy/core/worker.h"
 #include "src/base/compiler.h"
 
-struct buf;
 struct io;
-struct worker;
 
 /* What the owner is told. One static const table per kind of owner; the owner
  * is found with CONTAINER_OF. A callback may close the io, or free its owner
@@ -84,15 +83,14 @@ struct io {
 	bool told_closed;
 	bool connecting;
 	bool woken;
-	int error; /* of a failed write, until on_closed told it */
-	bool broken;   /* a write failed; nothing more goes out */
-	bool advanced; /* queued bytes went out; for send timeouts, which clear
-	                * it */
+	bool broken; /* a write failed; nothing more goes out */
+	int error;   /* of a failed write, until on_closed told it */
 	uint32_t high_bytes;
 	uint32_t out_bytes;          /* queued */
 	uint64_t sent_bytes;         /* taken by the socket, ever */
 	struct buf *out_first, *out_last;
-	void *transport; /* of ops */
+	struct deferred later; /* what must be said from the loop */
+	void *transport;       /* of ops */
 };
 
 /* Take over `fd` (non-blocking). Nothing is registered until io_read_start,

@@ -93,6 +93,7 @@ struct request_times {
 };
 
 #define REQUEST_ID_LEN 32
+#define REQUEST_SMALL_BYTES 128
 
 struct request {
 	struct worker *worker;
@@ -112,6 +113,7 @@ struct request {
 	struct str method, target;
 	struct str host; /* lower case, no port; in scratch or base */
 	struct str path; /* normalised */
+	char small[REQUEST_SMALL_BYTES]; /* request.c: scratch of short ones */
 	struct addr peer;             /* the connection's other end */
 	struct forwarded forwarded;   /* the client after the trust walk */
 	char id[REQUEST_ID_LEN + 1]; /* made at first use: request_id() */
@@ -125,6 +127,7 @@ struct request {
 	/* Answer, kept by response.c for logs and for the front. */
 	unsigned status;       /* 0: no head yet */
 	uint64_t bytes_sent;   /* of the body */
+	bool is_begun; /* dispatched or refused: counted and logged */
 	bool is_ended;
 	bool is_gone;    /* RESPONSE_GONE was said; on_abort is owed */
 	bool is_freed;   /* by request_free, while `depth` > 0 */
@@ -138,17 +141,19 @@ struct request {
 	unsigned tries;
 	const char *why; /* static: why it failed or was cut, or NULL */
 
+	unsigned small_used;
 	struct buf *scratch; /* request_scratch's */
 	struct h1_request head; /* last: its table is large and not zeroed */
 };
 
-/* A request with empty fields, head not initialised; holds the worker's current snapshot. */
+/* A request with empty fields, head not initialised; holds the worker's current
+ * snapshot. The front sets listener and peer, parses into head, sets base. */
 struct request *request_new(struct worker *worker,
     const struct front_ops *front, void *front_state);
 /* Log, count, release. Front only. */
 void request_free(struct request **request);
 
-/* Set base/method/target from the parsed head and find site, route and action.
+/* Set method/target from the parsed head and find site, route and action.
  * Calls handlers until one takes it; answers 400, 404, 405, 413 itself. Returns
  * true when the request is still open, false when it was ended (and freed). */
 bool request_dispatch(struct request *request);

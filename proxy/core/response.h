@@ -67,4 +67,9 @@ void response_fixed_make(struct arena *arena, unsigned status, struct str lines,
 void response_fixed_send(struct request *request,
     const struct response_fixed *fixed);
 
+/* "Name: value\r\n" of each; memory from the arena. */
+struct conf_field;
+struct str response_field_lines(struct arena *arena,
+    const struct conf_field *fields, size_t n_fields);
+
 #endif

@@ -48,7 +48,8 @@ struct site {
 /* Sites of one listener, by host name. */
 struct snapshot_listener {
 	const struct conf_listener *conf;
-	uint32_t key; /* channel.h, LISTEN: the same over reloads */
+	uint32_t key; /* channel.h, LISTEN: the same over reloads; set by
+	               * proxy.c before the snapshot is used */
 	const struct site *default_site;
 	struct hash_map *exact;    /* host -> struct site */
 	struct hash_map *wildcard; /* "example.com" of "*.example.com" */
@@ -62,6 +63,8 @@ struct snapshot {
 	struct site *sites;
 	struct access_log **logs; /* one per distinct path, in PREPARE's order */
 	size_t n_logs;
+	void (*on_unused)(struct snapshot *snapshot, void *arg);
+	void *arg;
 	_Atomic unsigned users; /* workers that have not said goodbye */
 	struct {
 		unsigned held; /* requests (and the worker itself) */

@@ -26,9 +26,11 @@ struct worker;
 
 #define WORKER_TICK_MS 250
 
+struct timer_class;
 struct timer {
 	struct list node; /* linked = armed */
 	int64_t deadline_ms;
+	struct timer_class *cls; /* of the last timer_arm */
 };
 typedef void timer_cb(struct worker *worker, struct timer *timer);
 /* All timers of one length with one meaning; `expired` gets the timer, already
@@ -37,6 +39,7 @@ struct timer_class {
 	struct list entries; /* in the order of their deadlines */
 	int length_ms;
 	timer_cb *expired;
+	struct list node; /* in worker->classes */
 };
 /* The class with this length and callback, made at first use; valid for the
  * worker's life. Few lengths exist (they come from the configuration), so it is
@@ -44,7 +47,7 @@ struct timer_class {
 struct timer_class *timer_class_of(struct worker *worker, int length_ms,
     timer_cb *expired);
 /* Arm, or push the deadline out; cheap when it was armed in the same tick.
- * It fires length_ms to length_ms + WORKER_TICK_MS later. */
+ * Never fires before length_ms is over, and at most two ticks after it. */
 void timer_arm(struct worker *worker, struct timer_class *cls,
     struct timer *timer);
 static inline void
@@ -134,11 +137,13 @@ struct worker {
 	int wake_fd;
 	pthread_mutex_t mail_lock;
 	struct mail *mail_first, *mail_last; /* under mail_lock */
-	struct timer_class *classes[32];
-	unsigned n_classes;
+	_Atomic bool stopping;
+	struct list classes; /* struct timer_class */
+	int64_t date_s;      /* the second that `date` says */
 	struct pool_of buffers;
-	struct list deferred; /* freed at the end of this loop round */
-	struct list on_tick;  /* struct worker_tick */
+	struct pool_of requests; /* request.c's */
+	struct list deferred;    /* freed at the end of this loop round */
+	struct list on_tick;     /* struct worker_tick */
 };
 
 /* Called by the tick, four times a second. */

@@ -1,0 +1,184 @@
+/*
+ * From a parsed head to the handler that takes it: host, client, path, site,
+ * route, limits, actions. Called once a request by the front.
+ * Answers by itself only what no handler could: 400, 404, 405, 413, 421.
+ */
+#include "proxy/core/dispatch.h"
+
+#include <string.h>
+
+#include "proxy/core/request.h"
+#include "proxy/core/response.h"
+#include "proxy/core/snapshot.h"
+#include "proxy/http/uri.h"
+
+/* Room for a Host that no name could fill. */
+#define HOST_MAX 264
+
+static const char *const method_names[METHOD_COUNT] = {
+	[METHOD_GET] = "GET",
+	[METHOD_HEAD] = "HEAD",
+	[METHOD_POST] = "POST",
+	[METHOD_PUT] = "PUT",
+	[METHOD_DELETE] = "DELETE",
+	[METHOD_OPTIONS] = "OPTIONS",
+	[METHOD_PATCH] = "PATCH",
+};
+
+static int
+refuse(struct request *request, unsigned status, const char *why)
+{
+	request->why = why;
+	response_error(request, status, STR(""), why);
+	return -1;
+}
+
+/* "Allow: GET, HEAD\r\n" (RFC 9110 section 10.2.1) into `to`. */
+static struct str
+allow_line(uint32_t allowed, char to[128])
+{
+	char *at = stpcpy(to, "Allow: ");
+	const char *between = "";
+
+	for (unsigned i = 0; i < METHOD_COUNT; i++) {
+		if (method_names[i] == NULL || (allowed & 1u << i) == 0)
+			continue;
+		at = stpcpy(at, between);
+		at = stpcpy(at, method_names[i]);
+		between = ", ";
+	}
+	at = stpcpy(at, "\r\n");
+	return (struct str){ to, (size_t)(at - to) };
+}
+
+/* OPTIONS * asks about the server itself (RFC 9110 section 9.3.7). */
+static int
+answer_asterisk(struct request *request)
+{
+	char line[128];
+	struct response_head head = { .status = 204, .length = 0 };
+
+	head.lines = allow_line(UINT32_MAX, line);
+	if (response_start(request, &head) != RESPONSE_GONE)
+		response_end(request);
+	return -1;
+}
+
+static int
+find_client(struct request *request)
+{
+	const struct conf *conf = request->snapshot->conf;
+
+	if (request->listener == NULL) {
+		/* Its listener went with a reload; the connection ends too. */
+		request->forwarded.client = request->peer;
+		return refuse(request, 421, "no such listener any more");
+	}
+	forwarded_resolve(&request->head.headers, request->base, &request->peer,
+	    request->listener->conf->tls, conf->trusted_proxies,
+	    conf->n_trusted_proxies, &request->forwarded);
+	return 0;
+}
+
+static int
+find_site(struct request *request)
+{
+	const struct h1_request *head = &request->head;
+	struct str value = { request->base + head->host, head->host_len };
+	struct str port;
+
+	request->site = request->listener->default_site;
+	if (value.len > 0) {
+		size_t room = value.len < HOST_MAX ? value.len : HOST_MAX;
+		char *to = request_scratch(request, room);
+
+		if (to == NULL ||
+		    uri_host(value, to, room, &request->host, &port) == -1)
+			return refuse(request, 400, "bad host");
+	}
+	request->site = snapshot_site(request->listener, request->host);
+	return 0;
+}
+
+static int
+find_path(struct request *request)
+{
+	const struct h1_request *head = &request->head;
+	struct str path = { request->base + head->path, head->path_len };
+	char *room;
+
+	if (path.len == 0) {
+		request->path = STR("/");
+		return 0;
+	}
+	room = request_scratch(request, path.len);
+	if (room == NULL)
+		return refuse(request, 414, "target too long");
+	if (uri_normalize(path, room, path.len, &request->path) != URI_OK)
+		return refuse(request, 400, "bad path");
+	return 0;
+}
+
+static int
+find_route(struct request *request)
+{
+	uint32_t allowed;
+	char line[128];
+
+	request->route = site_route(
+	    request->site, request->path, request->head.method, &allowed);
+	if (request->route == NULL && allowed != 0) {
+		request->why = "method not allowed";
+		response_error(
+		    request, 405, allow_line(allowed, line), NULL);
+		return -1;
+	}
+	if (request->route == NULL)
+		return refuse(request, 404, "no route");
+	if (request->head.body == BODY_LENGTH &&
+	    request->head.content_length > request->route->max_body_bytes) {
+		request->body_refused = true;
+		return refuse(request, 413, "body too large");
+	}
+	return 0;
+}
+
+static void
+run_actions(struct request *request)
+{
+	const struct route *route = request->route;
+
+	while (request->next_action < route->n_actions) {
+		const struct route_action *action =
+		    &route->actions[request->next_action++];
+
+		request->handler = action->handler;
+		if (action->handler->on_request(request, action->prepared) ==
+		    HANDLER_HANDLED)
+			return;
+		request->handler = NULL;
+	}
+	refuse(request, 404, "declined");
+}
+
+bool
+request_dispatch(struct request *request)
+{
+	const struct h1_request *head = &request->head;
+
+	request->method =
+	    (struct str){ request->base + head->method_at, head->method_len };
+	request->target =
+	    (struct str){ request->base + head->target, head->target_len };
+	request->body_is_whole = head->body == BODY_NONE ||
+	    (head->body == BODY_LENGTH && head->content_length == 0);
+	request_begin(request);
+	request_enter(request);
+	if (find_client(request) == 0 && find_site(request) == 0) {
+		if (head->form == TARGET_ASTERISK)
+			answer_asterisk(request);
+		else if (find_path(request) == 0 && find_route(request) == 0)
+			run_actions(request);
+	}
+	return request_leave(request);
+}

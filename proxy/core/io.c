@@ -1,0 +1,469 @@
+/*
+ * Reading and writing on one socket: one event, and a queue for what the socket
+ * does not take. Below the client's side and the peers' side alike.
+ * Decides nothing about timeouts or protocols.
+ */
+#include "proxy/core/io.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "proxy/core/worker.h"
+#include "src/base/log.h"
+
+/* Pieces of one write from the queue. */
+#define QUEUE_PIECES 8
+#define IO_PIECES_MAX 8
+
+/* While reading is off. Edge-triggered, because a level-triggered event that
+ * waits for EV_CLOSED alone is never told of EPOLLERR (libevent reports that as
+ * readable and writable) and the loop would spin. */
+#define MASK_PAUSED (EV_READ | EV_CLOSED | EV_ET)
+
+/* ---- plain transport ---- */
+
+static ssize_t
+plain_read(struct io *io, void *to, size_t room)
+{
+	return read(io->fd, to, room);
+}
+
+static ssize_t
+plain_writev(struct io *io, const struct iovec *from, int count)
+{
+	if (count == 1)
+		return write(io->fd, from->iov_base, from->iov_len);
+	return writev(io->fd, from, count);
+}
+
+static void
+plain_close(struct io *io)
+{
+}
+
+const struct io_ops io_plain = {
+	.name = "plain",
+	.read = plain_read,
+	.writev = plain_writev,
+	.close = plain_close,
+};
+
+/* ---- the event ---- */
+
+static void on_event(evutil_socket_t fd, short what, void *arg);
+static void on_later(struct worker *worker, struct deferred *later);
+
+static void
+set_mask(struct io *io, short mask)
+{
+	if (mask == io->mask)
+		return;
+	if (io->mask != 0)
+		event_del(&io->event);
+	io->mask = mask;
+	if (mask == 0)
+		return;
+	event_assign(&io->event, io->worker->base, io->fd, mask | EV_PERSIST,
+	    on_event, io);
+	if (event_add(&io->event, NULL) == -1) {
+		log_errno("fd %d: cannot be watched", io->fd);
+		io->mask = 0;
+	}
+}
+
+static short
+write_mask(const struct io *io)
+{
+	return (io->out_bytes > 0 || io->connecting) && !io->broken ? EV_WRITE :
+	                                                              0;
+}
+
+void
+io_init(struct io *io, struct worker *worker, int fd, const struct io_ops *ops,
+    const struct io_events *owner, uint32_t high_bytes, bool connecting)
+{
+	io->ops = ops;
+	io->owner = owner;
+	io->worker = worker;
+	io->fd = fd;
+	io->mask = 0;
+	io->wants_read = io->owes_drained = io->awaits_empty = false;
+	io->shuts_down = io->told_closed = io->woken = io->broken = false;
+	io->connecting = connecting;
+	io->error = 0;
+	io->high_bytes = high_bytes;
+	io->out_bytes = 0;
+	io->sent_bytes = 0;
+	io->out_first = io->out_last = NULL;
+	io->later.node.next = io->later.node.prev = NULL;
+	io->later.release = on_later;
+	io->transport = NULL;
+	if (connecting)
+		set_mask(io, EV_WRITE);
+}
+
+static void
+say_later(struct io *io)
+{
+	if (!list_is_linked(&io->later.node))
+		worker_defer(io->worker, &io->later);
+}
+
+void
+io_read_start(struct io *io)
+{
+	if (io->fd == -1)
+		return;
+	io->wants_read = true;
+	if ((io->mask & (EV_READ | EV_ET)) != EV_READ)
+		set_mask(io, EV_READ | write_mask(io));
+}
+
+void
+io_read_pause(struct io *io)
+{
+	io->wants_read = false;
+}
+
+void
+io_wake(struct io *io)
+{
+	if (io->fd == -1)
+		return;
+	io->woken = true;
+	say_later(io);
+}
+
+ssize_t
+io_read(struct io *io, void *to, size_t room)
+{
+	ssize_t n;
+
+	if (io->fd == -1) {
+		errno = EBADF;
+		return IO_BROKEN;
+	}
+	do {
+		n = io->ops->read(io, to, room);
+	} while (n == -1 && errno == EINTR);
+	if (LIKELY(n >= 0))
+		return n;
+	return errno == EAGAIN ? IO_AGAIN : IO_BROKEN;
+}
+
+/* ---- writing ---- */
+
+static void
+drop_queue(struct io *io)
+{
+	struct buf *buf;
+
+	while ((buf = io->out_first) != NULL) {
+		io->out_first = buf->next;
+		buf_put(io->worker, &buf);
+	}
+	io->out_last = NULL;
+	io->out_bytes = 0;
+}
+
+static void
+enqueue(struct io *io, const char *from, size_t len)
+{
+	while (len > 0) {
+		struct buf *buf = io->out_last;
+		size_t n;
+
+		if (buf == NULL || buf->end == buf->room) {
+			buf = buf_get(io->worker);
+			if (io->out_last == NULL)
+				io->out_first = buf;
+			else
+				io->out_last->next = buf;
+			io->out_last = buf;
+		}
+		n = buf->room - buf->end;
+		if (n > len)
+			n = len;
+		memcpy(buf->bytes + buf->end, from, n);
+		buf->end += (uint32_t)n;
+		io->out_bytes += (uint32_t)n;
+		from += n;
+		len -= n;
+	}
+}
+
+/* How many bytes the socket took, 0 when it is full, -1 when it is broken. */
+static ssize_t
+push(struct io *io, const struct iovec *from, int count)
+{
+	ssize_t n;
+
+	do {
+		n = io->ops->writev(io, from, count);
+	} while (n == -1 && errno == EINTR);
+	if (LIKELY(n >= 0)) {
+		io->sent_bytes += (uint64_t)n;
+		return n;
+	}
+	if (errno == EAGAIN)
+		return 0;
+	io->error = errno;
+	io->broken = true;
+	return -1;
+}
+
+enum io_result
+io_write(struct io *io, const struct iovec *from, int count)
+{
+	ssize_t n = 0;
+
+	if (io->fd == -1 || io->broken)
+		return IO_DEAD;
+	if (io->out_bytes == 0 && !io->connecting)
+		n = push(io, from, count);
+	if (n == -1) {
+		say_later(io);
+		return IO_DEAD;
+	}
+	for (int i = 0; i < count; i++) {
+		size_t done = (size_t)n < from[i].iov_len ? (size_t)n :
+		                                            from[i].iov_len;
+
+		n -= (ssize_t)done;
+		if (done < from[i].iov_len)
+			enqueue(io, (const char *)from[i].iov_base + done,
+			    from[i].iov_len - done);
+	}
+	if (LIKELY(io->out_bytes == 0))
+		return IO_OK;
+	if ((io->mask & EV_WRITE) == 0)
+		set_mask(io, io->mask | EV_WRITE);
+	if (io->out_bytes <= io->high_bytes)
+		return IO_OK;
+	io->owes_drained = true;
+	return IO_FULL;
+}
+
+static void
+used_up(struct io *io, size_t n)
+{
+	io->out_bytes -= (uint32_t)n;
+	while (n > 0) {
+		struct buf *buf = io->out_first;
+		size_t have = buf->end - buf->start;
+
+		if (n < have) {
+			buf->start += (uint32_t)n;
+			return;
+		}
+		n -= have;
+		io->out_first = buf->next;
+		if (io->out_first == NULL)
+			io->out_last = NULL;
+		buf_put(io->worker, &buf);
+	}
+}
+
+/* Write from the queue until it is empty or the socket is full. */
+static int
+write_queue(struct io *io)
+{
+	while (io->out_bytes > 0) {
+		struct iovec pieces[QUEUE_PIECES];
+		size_t offered = 0;
+		int count = 0;
+		ssize_t n;
+
+		for (struct buf *buf = io->out_first;
+		     buf != NULL && count < QUEUE_PIECES; buf = buf->next) {
+			pieces[count].iov_base = buf->bytes + buf->start;
+			pieces[count].iov_len = buf->end - buf->start;
+			offered += pieces[count++].iov_len;
+		}
+		n = push(io, pieces, count);
+		if (n == -1)
+			return -1;
+		used_up(io, (size_t)n);
+		if ((size_t)n < offered)
+			return 0;
+	}
+	return 0;
+}
+
+void
+io_shutdown(struct io *io)
+{
+	if (io->fd == -1)
+		return;
+	io->shuts_down = true;
+	/* A failure means that the other end is gone: reading will tell. */
+	if (io->out_bytes == 0 && !io->broken &&
+	    shutdown(io->fd, SHUT_WR) == -1)
+		log_debug("fd %d: shutdown: %s", io->fd, strerror(errno));
+}
+
+void
+io_await_empty(struct io *io)
+{
+	if (io->fd == -1)
+		return;
+	io->awaits_empty = true;
+	if (io->out_bytes == 0)
+		say_later(io);
+}
+
+/* ---- what the loop says ---- */
+
+static void
+tell_closed(struct io *io, int error)
+{
+	io->error = 0;
+	if (io->broken)
+		drop_queue(io);
+	/* When a write failed an answer may still wait to be read. */
+	set_mask(io, write_mask(io) | (io->wants_read ? EV_READ : 0));
+	if (io->told_closed)
+		return;
+	io->told_closed = true;
+	io->owner->on_closed(io, error);
+}
+
+static void
+tell_drained(struct io *io)
+{
+	bool is_due = io->owes_drained && io->out_bytes <= io->high_bytes / 2;
+
+	if (io->awaits_empty && io->out_bytes == 0)
+		is_due = true;
+	if (!is_due)
+		return;
+	io->owes_drained = false;
+	if (io->out_bytes == 0)
+		io->awaits_empty = false;
+	io->owner->on_drained(io);
+}
+
+static void
+connected(struct io *io)
+{
+	int error = 0;
+	socklen_t len = sizeof(error);
+
+	io->connecting = false;
+	if (getsockopt(io->fd, SOL_SOCKET, SO_ERROR, &error, &len) == -1)
+		error = errno;
+	if (error != 0) {
+		io->broken = io->told_closed = true;
+		drop_queue(io);
+		set_mask(io, 0);
+	}
+	io->owner->on_connected(io, error);
+}
+
+static void
+writable(struct io *io)
+{
+	if (write_queue(io) == -1) {
+		tell_closed(io, io->error);
+		return;
+	}
+	if (io->out_bytes == 0) {
+		set_mask(io, io->mask & ~EV_WRITE);
+		if (io->shuts_down)
+			io_shutdown(io);
+	}
+	tell_drained(io);
+}
+
+static void
+on_later(struct worker *worker, struct deferred *later)
+{
+	struct io *io = CONTAINER_OF(later, struct io, later);
+
+	if (io->error != 0)
+		tell_closed(io, io->error);
+	if (io->fd != -1 && io->awaits_empty)
+		tell_drained(io);
+	if (io->fd != -1 && io->woken) {
+		io->woken = false;
+		io->owner->on_readable(io);
+	}
+}
+
+/* Reading is off and the event fired all the same. */
+static void
+unwanted(struct io *io, short what)
+{
+	struct pollfd now = { io->fd, POLLRDHUP, 0 };
+
+	if ((what & EV_CLOSED) == 0) {
+		if ((io->mask & EV_ET) == 0) {
+			/* Watch for the close only; a close that is there
+			 * already is reported again at once. */
+			set_mask(io, MASK_PAUSED | write_mask(io));
+			return;
+		}
+		if (poll(&now, 1, 0) != 1 ||
+		    (now.revents & (POLLRDHUP | POLLHUP | POLLERR)) == 0)
+			return; /* only more bytes */
+	}
+	tell_closed(io, 0);
+}
+
+static void
+on_event(evutil_socket_t fd, short what, void *arg)
+{
+	struct io *io = arg;
+
+	/* After each callback: the owner may have closed it; its memory stays
+	 * until the end of the loop round. */
+	if ((what & EV_WRITE) != 0) {
+		if (io->connecting)
+			connected(io);
+		if (io->fd != -1 && (io->mask & EV_WRITE) != 0)
+			writable(io);
+		if (io->fd == -1)
+			return;
+	}
+	if ((what & (EV_READ | EV_CLOSED)) == 0)
+		return;
+	if (LIKELY(io->wants_read))
+		io->owner->on_readable(io);
+	else
+		unwanted(io, what);
+}
+
+/* ---- the end ---- */
+
+void
+io_close(struct io *io)
+{
+	int fd = io->fd;
+
+	if (fd == -1)
+		return;
+	io->ops->close(io);
+	io->fd = -1;
+	/* First close, then event_del: its epoll_ctl finds nothing and is cheap
+	 * (HACKING.md). Nobody else holds this descriptor. */
+	close(fd);
+	if (io->mask != 0)
+		event_del(&io->event);
+	io->mask = 0;
+	io->wants_read = false;
+	list_remove(&io->later.node);
+	drop_queue(io);
+}
+
+bool
+io_looks_alive(struct io *io)
+{
+	char byte;
+
+	return io->fd != -1 && !io->broken &&
+	    recv(io->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == -1 &&
+	    errno == EAGAIN;
+}

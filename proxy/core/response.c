@@ -1,0 +1,166 @@
+/*
+ * The answer on its way from a handler to the front.
+ * Keeps what logs want, drops bodies where there must be none, and makes the
+ * small pages of errors. Filters will stand here.
+ */
+#include "proxy/core/response.h"
+
+#include <string.h>
+
+#include "proxy/core/error_page.h"
+#include "proxy/core/snapshot.h"
+#include "proxy/http/status.h"
+#include "src/base/arena.h"
+
+static bool
+has_body(const struct request *request)
+{
+	return request->head.method != METHOD_HEAD &&
+	    status_has_body(request->status);
+}
+
+static enum response_result
+note(struct request *request, enum response_result result)
+{
+	if (UNLIKELY(result == RESPONSE_GONE))
+		request->is_gone = true;
+	return result;
+}
+
+static void
+note_first_byte(struct request *request)
+{
+	if (request->timed && request->times.first_byte_us == 0)
+		request->times.first_byte_us = clock_now_us();
+}
+
+enum response_result
+response_start(struct request *request, const struct response_head *head)
+{
+	if (request->is_gone)
+		return RESPONSE_GONE;
+	request->status = head->status;
+	note_first_byte(request);
+	return note(request, request->front->start(request, head));
+}
+
+enum response_result
+response_write(struct request *request, const char *from, size_t len)
+{
+	if (request->is_gone)
+		return RESPONSE_GONE;
+	if (len == 0 || !has_body(request))
+		return RESPONSE_OK;
+	request->bytes_sent += len;
+	return note(request, request->front->write(request, from, len));
+}
+
+enum response_result
+response_flush(struct request *request)
+{
+	if (request->is_gone)
+		return RESPONSE_GONE;
+	return note(request, request->front->flush(request));
+}
+
+void
+response_end(struct request *request)
+{
+	if (request->is_gone)
+		return;
+	request->is_ended = true;
+	request->front->end(request);
+}
+
+void
+response_abort(struct request *request, unsigned status, const char *why)
+{
+	if (request->is_gone)
+		return;
+	request->why = why;
+	if (request->status == 0) {
+		response_error(request, status, STR(""), NULL);
+		return;
+	}
+	request->is_ended = true;
+	request->front->abort(request);
+}
+
+void
+response_error(struct request *request, unsigned status, struct str lines,
+    const char *detail)
+{
+	struct error_page page;
+	struct response_head head = { .status = status };
+
+	if (request->is_gone)
+		return;
+	error_page_make(&page, request, status, lines, detail);
+	head.length = page.body.len;
+	head.lines = page.lines;
+	if (response_start(request, &head) == RESPONSE_GONE ||
+	    response_write(request, page.body.ptr, page.body.len) ==
+		RESPONSE_GONE)
+		return;
+	response_end(request);
+}
+
+/* ---- whole answers ---- */
+
+struct str
+response_field_lines(struct arena *arena, const struct conf_field *fields,
+    size_t n_fields)
+{
+	size_t len = 0;
+	char *text, *at;
+
+	for (size_t i = 0; i < n_fields; i++)
+		len += strlen(fields[i].name) + strlen(fields[i].value) + 4;
+	text = at = arena_alloc(arena, len + 1);
+	for (size_t i = 0; i < n_fields; i++) {
+		at = stpcpy(at, fields[i].name);
+		at = stpcpy(at, ": ");
+		at = stpcpy(at, fields[i].value);
+		at = stpcpy(at, "\r\n");
+	}
+	return (struct str){ text, len };
+}
+
+void
+response_fixed_make(struct arena *arena, unsigned status, struct str lines,
+    const char *type, struct str body, struct response_fixed *fixed)
+{
+	char number[20];
+	char *head;
+
+	if (!status_has_body(status)) {
+		body = STR("");
+		head = arena_printf(arena, "%.*s\r\n", (int)lines.len, lines.ptr);
+	} else {
+		size_t n = str_put_u64(number, body.len);
+
+		head = arena_printf(arena,
+		    "Content-Type: %s\r\nContent-Length: %.*s\r\n%.*s\r\n",
+		    type, (int)n, number, (int)lines.len, lines.ptr);
+	}
+	fixed->status = status;
+	fixed->head = str_of(head);
+	fixed->body = (struct str){
+		arena_memdup0(arena, body.ptr == NULL ? "" : body.ptr, body.len),
+		body.len
+	};
+}
+
+void
+response_fixed_send(struct request *request, const struct response_fixed *fixed)
+{
+	if (request->is_gone)
+		return;
+	request->status = fixed->status;
+	note_first_byte(request);
+	if (request->head.method != METHOD_HEAD)
+		request->bytes_sent = fixed->body.len;
+	request->is_ended = true;
+	request->front->fixed(
+	    request, fixed->status, fixed->head, fixed->body);
+}

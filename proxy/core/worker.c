@@ -1,0 +1,396 @@
+/*
+ * The loop of one thread: tick, timers, mailbox, buffers, deferred frees.
+ * Everything that a worker does happens below worker_run.
+ * Knows no sockets of clients or peers.
+ */
+#include "proxy/core/worker.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "src/base/fdutil.h"
+#include "src/base/log.h"
+#include "src/base/mem.h"
+
+/* Free objects kept by the tick; what a burst left over goes back. */
+#define BUFFERS_KEPT 256
+#define REQUESTS_KEPT 256
+
+/* ---- timers ---- */
+
+struct timer_class *
+timer_class_of(struct worker *worker, int length_ms, timer_cb *expired)
+{
+	struct timer_class *cls;
+	struct list *node;
+
+	LIST_FOREACH(node, &worker->classes)
+	{
+		cls = LIST_ENTRY(node, struct timer_class, node);
+		if (cls->length_ms == length_ms && cls->expired == expired)
+			return cls;
+	}
+	cls = mem_alloc(sizeof(*cls));
+	list_init(&cls->entries);
+	cls->length_ms = length_ms;
+	cls->expired = expired;
+	list_push_back(&worker->classes, &cls->node);
+	return cls;
+}
+
+void
+timer_arm(struct worker *worker, struct timer_class *cls, struct timer *timer)
+{
+	/* The last tick may be nearly a whole one ago: one more, so that nothing
+	 * expires early. */
+	int64_t deadline_ms = worker->tick_ms + WORKER_TICK_MS + cls->length_ms;
+
+	if (timer->deadline_ms == deadline_ms && timer->cls == cls &&
+	    list_is_linked(&timer->node))
+		return;
+	list_remove(&timer->node);
+	timer->deadline_ms = deadline_ms;
+	timer->cls = cls;
+	list_push_back(&cls->entries, &timer->node);
+}
+
+static void
+expire(struct worker *worker, struct timer_class *cls)
+{
+	struct list *node;
+
+	while ((node = list_first(&cls->entries)) != NULL) {
+		struct timer *timer = LIST_ENTRY(node, struct timer, node);
+
+		if (timer->deadline_ms > worker->tick_ms)
+			return;
+		list_remove(node);
+		cls->expired(worker, timer);
+	}
+}
+
+/* ---- the tick ---- */
+
+static void
+renew_date(struct worker *worker)
+{
+	int64_t now_s = clock_wall_ms() / 1000;
+
+	if (now_s == worker->date_s)
+		return;
+	worker->date_s = now_s;
+	memcpy(worker->date, "Date: ", 6);
+	clock_put_http(worker->date + 6, now_s);
+	memcpy(worker->date + 6 + CLOCK_HTTP_LEN, "\r\n", 2);
+}
+
+static void
+on_tick(evutil_socket_t fd, short what, void *arg)
+{
+	struct worker *worker = arg;
+	struct list *node, *after;
+
+	worker->tick_ms = clock_now_ms();
+	renew_date(worker);
+	LIST_FOREACH(node, &worker->classes)
+	expire(worker, LIST_ENTRY(node, struct timer_class, node));
+	LIST_FOREACH_SAFE(node, after, &worker->on_tick)
+	{
+		struct worker_tick *tick =
+		    LIST_ENTRY(node, struct worker_tick, node);
+
+		tick->run(worker, tick->arg);
+	}
+	pool_of_trim(&worker->buffers, BUFFERS_KEPT);
+	pool_of_trim(&worker->requests, REQUESTS_KEPT);
+}
+
+void
+worker_on_tick(struct worker *worker, struct worker_tick *tick)
+{
+	list_push_back(&worker->on_tick, &tick->node);
+}
+
+/* ---- mailbox ---- */
+
+static void
+wake(struct worker *worker)
+{
+	uint64_t one = 1;
+	ssize_t n;
+
+	do {
+		n = write(worker->wake_fd, &one, sizeof(one));
+	} while (n == -1 && errno == EINTR);
+}
+
+void
+worker_post(struct worker *worker, struct mail *mail)
+{
+	bool was_empty;
+
+	mail->next = NULL;
+	pthread_mutex_lock(&worker->mail_lock);
+	was_empty = worker->mail_first == NULL;
+	if (was_empty)
+		worker->mail_first = mail;
+	else
+		worker->mail_last->next = mail;
+	worker->mail_last = mail;
+	pthread_mutex_unlock(&worker->mail_lock);
+	if (was_empty)
+		wake(worker);
+}
+
+static void
+deliver_mail(struct worker *worker)
+{
+	struct mail *mail, *next;
+
+	pthread_mutex_lock(&worker->mail_lock);
+	mail = worker->mail_first;
+	worker->mail_first = worker->mail_last = NULL;
+	pthread_mutex_unlock(&worker->mail_lock);
+	for (; mail != NULL; mail = next) {
+		next = mail->next;
+		mail->deliver(worker, mail);
+	}
+}
+
+static void
+on_wake(evutil_socket_t fd, short what, void *arg)
+{
+	struct worker *worker = arg;
+	uint64_t count;
+
+	/* Emptied before the mail is taken: what comes later wakes us again. */
+	if (read(worker->wake_fd, &count, sizeof(count)) == -1 &&
+	    errno != EAGAIN && errno != EINTR)
+		log_errno("worker %u: mailbox", worker->index);
+	worker->tick_ms = clock_now_ms();
+	deliver_mail(worker);
+}
+
+/* ---- memory ---- */
+
+#if defined(__SANITIZE_ADDRESS__)
+#define KEEP_FREE_OBJECTS 0 /* let the sanitizer see every use after free */
+#else
+#define KEEP_FREE_OBJECTS 1
+#endif
+
+void *
+pool_of_get(struct pool_of *pool)
+{
+	void *object = pool->free;
+
+	pool->n_used++;
+	if (UNLIKELY(object == NULL))
+		return mem_alloc(pool->bytes);
+	memcpy(&pool->free, object, sizeof(pool->free));
+	pool->n_free--;
+	return object;
+}
+
+void
+pool_of_put(struct pool_of *pool, void *object)
+{
+	pool->n_used--;
+	if (!KEEP_FREE_OBJECTS) {
+		mem_free(object);
+		return;
+	}
+	memcpy(object, &pool->free, sizeof(pool->free));
+	pool->free = object;
+	pool->n_free++;
+}
+
+void
+pool_of_trim(struct pool_of *pool, unsigned keep)
+{
+	while (pool->n_free > keep) {
+		void *object = pool->free;
+
+		memcpy(&pool->free, object, sizeof(pool->free));
+		pool->n_free--;
+		mem_free(object);
+	}
+}
+
+struct buf *
+buf_get(struct worker *worker)
+{
+	struct buf *buf = pool_of_get(&worker->buffers);
+
+	buf->next = NULL;
+	buf->start = buf->end = 0;
+	buf->room = BUF_BYTES;
+	return buf;
+}
+
+struct buf *
+buf_get_large(struct worker *worker, size_t room)
+{
+	struct buf *buf = mem_alloc(sizeof(*buf) + room + BUF_PADDING);
+
+	buf->room = (uint32_t)room;
+	return buf;
+}
+
+void
+buf_put(struct worker *worker, struct buf **buf_ptr)
+{
+	struct buf *buf = *buf_ptr;
+
+	if (buf == NULL)
+		return;
+	*buf_ptr = NULL;
+	if (buf->room == BUF_BYTES)
+		pool_of_put(&worker->buffers, buf);
+	else
+		mem_free(buf);
+}
+
+void
+worker_defer(struct worker *worker, struct deferred *deferred)
+{
+	list_push_back(&worker->deferred, &deferred->node);
+}
+
+/* One pass: what is deferred meanwhile waits for the next, so that a loop of
+ * deferrals cannot keep the sockets from being looked at. */
+static void
+run_deferred(struct worker *worker)
+{
+	struct list now, *node;
+
+	list_init(&now);
+	while ((node = list_first(&worker->deferred)) != NULL) {
+		list_remove(node);
+		list_push_back(&now, node);
+	}
+	while ((node = list_first(&now)) != NULL) {
+		struct deferred *deferred =
+		    LIST_ENTRY(node, struct deferred, node);
+
+		list_remove(node);
+		deferred->release(worker, deferred);
+	}
+}
+
+/* ---- the worker ---- */
+
+static struct event_base *
+new_base(void)
+{
+	struct event_config *config = event_config_new();
+	struct event_base *base = NULL;
+
+	/* Bases are private to their thread, and the environment must not
+	 * choose the method. */
+	if (config != NULL) {
+		event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK);
+		event_config_set_flag(config, EVENT_BASE_FLAG_IGNORE_ENV);
+		base = event_base_new_with_config(config);
+		event_config_free(config);
+	}
+	return base;
+}
+
+static void
+seed(struct worker *worker)
+{
+	if (getrandom(worker->random, sizeof(worker->random), 0) !=
+	    sizeof(worker->random))
+		worker->random[0] = (uint64_t)clock_now_us();
+	/* The generator stands still on zero. */
+	worker->random[1] |= 1;
+}
+
+struct worker *
+worker_new(unsigned index, unsigned n_workers)
+{
+	struct worker *worker = mem_alloc(sizeof(*worker));
+	struct timeval tick = { 0, WORKER_TICK_MS * 1000 };
+
+	worker->index = index;
+	worker->n_workers = n_workers;
+	worker->buffers.bytes = sizeof(struct buf) + BUF_BYTES + BUF_PADDING;
+	list_init(&worker->classes);
+	list_init(&worker->deferred);
+	list_init(&worker->on_tick);
+	pthread_mutex_init(&worker->mail_lock, NULL);
+	seed(worker);
+	worker->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	worker->base = new_base();
+	if (worker->wake_fd == -1 || worker->base == NULL)
+		goto fail;
+	event_assign(&worker->tick, worker->base, -1, EV_PERSIST, on_tick,
+	    worker);
+	event_assign(&worker->wake, worker->base, worker->wake_fd,
+	    EV_READ | EV_PERSIST, on_wake, worker);
+	if (event_add(&worker->tick, &tick) == -1 ||
+	    event_add(&worker->wake, NULL) == -1)
+		goto fail;
+	worker->tick_ms = clock_now_ms();
+	renew_date(worker);
+	return worker;
+fail:
+	log_errno("worker %u: no event base", index);
+	worker_free(worker);
+	return NULL;
+}
+
+void
+worker_run(struct worker *worker)
+{
+	while (!atomic_load_explicit(&worker->stopping, memory_order_relaxed)) {
+		int flags = EVLOOP_ONCE;
+
+		if (!list_is_empty(&worker->deferred)) {
+			run_deferred(worker);
+			if (!list_is_empty(&worker->deferred))
+				flags |= EVLOOP_NONBLOCK;
+		}
+		event_base_loop(worker->base, flags);
+	}
+}
+
+void
+worker_stop(struct worker *worker)
+{
+	atomic_store_explicit(&worker->stopping, true, memory_order_relaxed);
+	wake(worker);
+}
+
+void
+worker_free(struct worker *worker)
+{
+	struct list *node, *after;
+
+	if (worker == NULL)
+		return;
+	while (worker->mail_first != NULL ||
+	    !list_is_empty(&worker->deferred)) {
+		deliver_mail(worker);
+		if (!list_is_empty(&worker->deferred))
+			run_deferred(worker);
+	}
+	LIST_FOREACH_SAFE(node, after, &worker->classes)
+	mem_free(LIST_ENTRY(node, struct timer_class, node));
+	if (worker->base != NULL) {
+		if (event_initialized(&worker->tick))
+			event_del(&worker->tick);
+		if (event_initialized(&worker->wake))
+			event_del(&worker->wake);
+		event_base_free(worker->base);
+	}
+	fd_close(&worker->wake_fd);
+	pool_of_trim(&worker->buffers, 0);
+	pool_of_trim(&worker->requests, 0);
+	pthread_mutex_destroy(&worker->mail_lock);
+	mem_free(worker);
+}
