@@ -13,7 +13,7 @@
 #define CHAR_PATH 4u    /* taken in a path, see chars.c */
 #define CHAR_QUERY 8u   /* taken in a query, see chars.c */
 #define CHAR_PCHAR 16u  /* RFC 3986 section 3.3 without '%'; and '/' */
-#define CHAR_HOST 32u   /* in a host name */
+#define CHAR_HOST 32u   /* in a label of a host name */
 #define CHAR_QUOTED 64u /* RFC 9110 section 5.6.4: qdtext */
 #define CHAR_TEXT 128u  /* HTAB, SP, VCHAR, obs-text: in a field value */
 

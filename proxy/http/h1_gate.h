@@ -38,13 +38,13 @@ enum h1_scan h1_gate_scan(const char *from, uint32_t len, uint32_t *at,
     bool lf_ends, struct h1_lines *lines) MUST_CHECK;
 
 /* The field lines, `lines->end[first]` being the end of the first of them,
- * which starts at `start`. They went through h1_gate_scan. Returns 0, or -1
- * with *why (static text): no token as the name, space before the colon,
- * obs-fold, a second Host, Content-Length or Transfer-Encoding, or (*is_limit)
- * more than `count_max` fields. */
-int h1_gate_fields(const char *from, const struct h1_lines *lines,
-    uint32_t first, uint32_t start, uint32_t count_max,
-    struct header_table *table, bool *is_limit, const char **why) MUST_CHECK;
+ * which starts at `start`. They went through h1_gate_scan and are no more than
+ * HEADER_FIELDS_MAX. Returns NULL, or what is wrong (static text, the table's
+ * content is undefined then): no token as the name, space before the colon,
+ * obs-fold, a name over 65535 bytes, a second Host, Content-Length or
+ * Transfer-Encoding. */
+const char *h1_gate_fields(const char *from, const struct h1_lines *lines,
+    uint32_t first, uint32_t start, struct header_table *table) MUST_CHECK;
 
 /* "HTTP/1.0" or "HTTP/1.1": 0 or 1. "HTTP/d.d": -505. Else -400. */
 int h1_gate_version(const char *from, size_t len) MUST_CHECK;

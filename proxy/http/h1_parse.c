@@ -26,8 +26,7 @@
 struct witness {
 	struct http_parser parser; /* data points to this */
 	const char *from;
-	const struct header_table *table;
-	uint32_t next; /* field */
+	const struct header_field *next, *end;
 	uint32_t target, target_len;
 };
 
@@ -44,11 +43,10 @@ static int
 on_header_field(struct http_parser *parser, const char *at, size_t len)
 {
 	const struct witness *witness = parser->data;
-	const struct header_field *field =
-	    &witness->table->fields[witness->next];
+	const struct header_field *field = witness->next;
 
-	return witness->next >= witness->table->count ||
-	       at != witness->from + field->name || len != field->name_len;
+	return field == witness->end || at != witness->from + field->name ||
+	       len != field->name_len;
 }
 
 /* http-parser leaves spaces behind a value, and says nothing of use about where
@@ -57,8 +55,7 @@ static int
 on_header_value(struct http_parser *parser, const char *at, size_t len)
 {
 	struct witness *witness = parser->data;
-	const struct header_field *field =
-	    &witness->table->fields[witness->next++];
+	const struct header_field *field = witness->next++;
 
 	if (field->value_len == 0)
 		return 0;
@@ -95,7 +92,7 @@ has_read_all(struct witness *witness, const struct http_parser_settings *how,
 
 	return read == used - at - 1 &&
 	       HTTP_PARSER_ERRNO(&witness->parser) == HPE_CB_headers_complete &&
-	       witness->next == witness->table->count;
+	       witness->next == witness->end;
 }
 
 static bool
@@ -117,8 +114,8 @@ confirms_request(
 	http_parser_init(&witness.parser, HTTP_REQUEST);
 	witness.parser.data = &witness;
 	witness.from = from;
-	witness.table = &request->headers;
-	witness.next = 0;
+	witness.next = request->headers.fields;
+	witness.end = witness.next + request->headers.count;
 	witness.target = request->target;
 	witness.target_len = request->target_len;
 	/* It knows a fixed set of methods; for ours any will do. */
@@ -144,8 +141,8 @@ confirms_response(
 	http_parser_init(&witness.parser, HTTP_RESPONSE);
 	witness.parser.data = &witness;
 	witness.from = from;
-	witness.table = &response->headers;
-	witness.next = 0;
+	witness.next = response->headers.fields;
+	witness.end = witness.next + response->headers.count;
 	return has_read_all(&witness, &response_settings, 0, used) &&
 	       witness.parser.status_code == response->status &&
 	       witness.parser.http_minor == response->minor &&
@@ -223,6 +220,14 @@ scan_head(const char *from, uint32_t start, uint32_t len, bool lf_ends,
 		result = h1_gate_scan(from, len, &at, lf_ends, lines);
 	}
 	return result;
+}
+
+/* HEADER_FIELDS_MAX whatever the limits say. */
+static uint32_t
+count_limit(const struct h1_limits *limits)
+{
+	return limits->header_count < HEADER_FIELDS_MAX ? limits->header_count
+							: HEADER_FIELDS_MAX;
 }
 
 static uint32_t
@@ -401,7 +406,7 @@ check_request(const char *from, uint32_t start, const struct h1_lines *lines,
     struct refusal *refusal)
 {
 	uint32_t end = lines->end[0];
-	bool is_limit;
+	const char *wrong;
 
 	if (end - start > limits->line_bytes)
 		return refuse(refusal, 414, "the request line");
@@ -410,11 +415,11 @@ check_request(const char *from, uint32_t start, const struct h1_lines *lines,
 	if (h1_line_request(from, start, end, request, &refusal->status,
 		&refusal->why) == -1)
 		return -1;
-	if (h1_gate_fields(from, lines, 1, end + 2, limits->header_count,
-		&request->headers, &is_limit, &refusal->why) == -1) {
-		refusal->status = is_limit ? 431 : 400;
-		return -1;
-	}
+	if (lines->count - 1 > count_limit(limits))
+		return refuse(refusal, 431, "too many fields");
+	wrong = h1_gate_fields(from, lines, 1, end + 2, &request->headers);
+	if (wrong != NULL)
+		return refuse(refusal, 400, wrong);
 	if (read_meaning(from, request, refusal) == -1)
 		return -1;
 	if (!confirms_request(from, lines->used, request))
@@ -543,15 +548,18 @@ check_response(const char *from, const struct h1_lines *lines,
     const struct h1_limits *limits, struct h1_response *response,
     const char **why)
 {
-	bool is_limit;
-
 	*why = "the head is too large";
 	if (lines->count == 0 || lines->end[0] > limits->line_bytes ||
 	    lines->used > head_limit(limits))
 		return -1;
-	if (h1_line_status(from, 0, lines->end[0], response, why) == -1 ||
-	    h1_gate_fields(from, lines, 1, lines->end[0] + 2,
-		limits->header_count, &response->headers, &is_limit, why) == -1)
+	if (h1_line_status(from, 0, lines->end[0], response, why) == -1)
+		return -1;
+	*why = "too many fields";
+	if (lines->count - 1 > count_limit(limits))
+		return -1;
+	*why = h1_gate_fields(
+	    from, lines, 1, lines->end[0] + 2, &response->headers);
+	if (*why != NULL)
 		return -1;
 	return read_answer(from, lines->used, response, why);
 }

@@ -57,8 +57,6 @@ check_fields(const char *from, const struct h1_lines *lines,
     const struct h1_limits *limits, struct h1_response *response,
     const char **why)
 {
-	bool is_limit;
-
 	if (lines->used > limits->head_bytes) {
 		*why = "the head is too large";
 		return -1;
@@ -67,9 +65,13 @@ check_fields(const char *from, const struct h1_lines *lines,
 		*why = "a head without a field";
 		return -1;
 	}
-	if (h1_gate_fields(from, lines, 0, 0, limits->header_count,
-		&response->headers, &is_limit, why) == -1 ||
-	    read_status(from, response, why) == -1 ||
+	if (lines->count > HEADER_FIELDS_MAX ||
+	    lines->count > limits->header_count) {
+		*why = "too many fields";
+		return -1;
+	}
+	*why = h1_gate_fields(from, lines, 0, 0, &response->headers);
+	if (*why != NULL || read_status(from, response, why) == -1 ||
 	    read_length(from, response, why) == -1)
 		return -1;
 	if ((header_read_connection(&response->headers, from) &

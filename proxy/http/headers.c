@@ -190,7 +190,7 @@ header_table_reset(struct header_table *table)
 
 /* Is x the same text as y without case? Only letters have bit 0x40 in the
  * known names, and only letters may differ in bit 0x20. */
-static bool
+static inline bool
 is_same8(const char *x, const char *y)
 {
 	uint64_t a, b;
@@ -200,7 +200,7 @@ is_same8(const char *x, const char *y)
 	return ((a ^ b) & ~((b >> 1) & UINT64_C(0x2020202020202020))) == 0;
 }
 
-static bool
+static inline bool
 is_same4(const char *x, const char *y)
 {
 	uint32_t a, b;
@@ -211,25 +211,23 @@ is_same4(const char *x, const char *y)
 }
 
 /* The last word overlaps the one before: never a byte beyond the name. */
-static bool
-is_known(const struct known *known, const char *name, size_t len)
+static inline bool
+is_known(const char *known, const char *name, size_t len)
 {
-	size_t i;
+	size_t i = 0;
 
-	if (known->len != len)
-		return false;
-	if (len >= 8) {
-		for (i = 0; i + 8 < len; i += 8) {
-			if (!is_same8(name + i, known->text + i))
+	if (LIKELY(len >= 8)) {
+		for (; i + 8 < len; i += 8) {
+			if (!is_same8(name + i, known + i))
 				return false;
 		}
-		return is_same8(name + len - 8, known->text + len - 8);
+		return is_same8(name + len - 8, known + len - 8);
 	}
 	if (len >= 4)
-		return is_same4(name, known->text) &&
-		       is_same4(name + len - 4, known->text + len - 4);
+		return is_same4(name, known) &&
+		       is_same4(name + len - 4, known + len - 4);
 	return str_eq_nocase(
-	    (struct str){ name, len }, (struct str){ known->text, len });
+	    (struct str){ name, len }, (struct str){ known, len });
 }
 
 enum header_id
@@ -245,7 +243,9 @@ header_lookup(const char *name, size_t len)
 	inner = (unsigned char)name[len - 2] | 0x20u;
 	id = slots[SLOT((unsigned)len, first, last, inner)];
 	/* An empty slot is HEADER_OTHER, whose name has no length. */
-	return is_known(&names[id], name, len) ? id : HEADER_OTHER;
+	if (names[id].len != len || !is_known(names[id].text, name, len))
+		return HEADER_OTHER;
+	return id;
 }
 
 struct str
@@ -262,43 +262,40 @@ is_for_proxy(const char *name, size_t len)
 	       is_same4(name + 2, "oxy-");
 }
 
-int
-header_table_append(struct header_table *table, const char *base, uint32_t name,
-    uint16_t name_len, uint32_t value, uint32_t value_len, unsigned flags)
+unsigned
+header_flags(enum header_id id, const char *name, size_t len)
 {
-	struct header_field *field;
-	enum header_id id = header_lookup(base + name, name_len);
-
-	if (table->count >= HEADER_FIELDS_MAX)
-		return -1;
-	if (id == HEADER_OTHER && is_for_proxy(base + name, name_len))
-		flags |= HEADER_FLAG_HOP;
-	field = &table->fields[table->count++];
-	field->name = name;
-	field->value = value;
-	field->value_len = value_len;
-	field->name_len = name_len;
-	field->id = (uint8_t)id;
-	field->flags = (uint8_t)(flags | flags_of[id]);
-	if (table->first[id] == 0)
-		table->first[id] = (uint8_t)table->count;
-	return 0;
+	if (id == HEADER_OTHER && is_for_proxy(name, len))
+		return HEADER_FLAG_HOP;
+	return flags_of[id];
 }
 
 int
 header_table_add(struct header_table *table, const char *base, uint32_t name,
     uint16_t name_len, uint32_t value, uint32_t value_len)
 {
-	unsigned flags = 0;
+	struct header_field *field = &table->fields[table->count];
+	enum header_id id;
 
+	if (table->count == HEADER_FIELDS_MAX)
+		return -1;
+	table->count++;
+	field->name = name;
+	field->value = value;
+	field->value_len = value_len;
+	field->name_len = name_len;
+	id = header_lookup(base + name, name_len);
+	field->id = (uint8_t)id;
+	field->flags = (uint8_t)header_flags(id, base + name, name_len);
 	for (size_t i = 0; i < name_len; i++) {
 		if (!char_is(base[name + i], CHAR_PLAIN)) {
-			flags = HEADER_FLAG_ODD_NAME;
+			field->flags |= HEADER_FLAG_ODD_NAME;
 			break;
 		}
 	}
-	return header_table_append(
-	    table, base, name, name_len, value, value_len, flags);
+	if (table->first[id] == 0)
+		table->first[id] = (uint8_t)table->count;
+	return 0;
 }
 
 const struct header_field *
@@ -354,15 +351,17 @@ mark_named(struct header_table *table, const char *base, struct str token)
 static unsigned
 read_option(struct header_table *table, const char *base, struct str token)
 {
-	if (token.len == 0)
-		return 0;
-	if (str_eq_nocase(token, STR("keep-alive")))
+	/* Two of the options are fields too. */
+	switch ((unsigned)header_lookup(token.ptr, token.len)) {
+	case HEADER_KEEP_ALIVE:
 		return HEADER_CONNECTION_KEEP_ALIVE;
+	case HEADER_UPGRADE:
+		return HEADER_CONNECTION_UPGRADE;
+	}
 	if (str_eq_nocase(token, STR("close")))
 		return HEADER_CONNECTION_CLOSE;
-	if (str_eq_nocase(token, STR("upgrade")))
-		return HEADER_CONNECTION_UPGRADE;
-	mark_named(table, base, token);
+	if (token.len > 0)
+		mark_named(table, base, token);
 	return 0;
 }
 

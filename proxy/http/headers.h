@@ -106,13 +106,11 @@ void header_table_reset(struct header_table *table);
 int header_table_add(struct header_table *table, const char *base,
     uint32_t name, uint16_t name_len, uint32_t value,
     uint32_t value_len) MUST_CHECK;
-/* The same for a caller that knows whether the name is odd. */
-int header_table_append(struct header_table *table, const char *base,
-    uint32_t name, uint16_t name_len, uint32_t value, uint32_t value_len,
-    unsigned flags) MUST_CHECK;
 /* The id of a name (any case), HEADER_OTHER if unknown. Perfect hash, then
  * verified. */
 enum header_id header_lookup(const char *name, size_t len);
+/* HEADER_FLAG_HOP when that field is hop-by-hop by definition, else 0. */
+unsigned header_flags(enum header_id id, const char *name, size_t len);
 /* The canonical spelling of a known id. */
 struct str header_name(enum header_id id);
 

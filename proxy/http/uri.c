@@ -165,22 +165,24 @@ uri_normalize(struct str path, char *to, size_t room, struct str *normal)
 
 /* --- hosts --------------------------------------------------------------- */
 
-/* Labels are not empty; one dot may stand at the end. */
-static bool
-is_name(struct str name)
+#define HOST_MAX 255
+
+/* The length of the name that `text` begins with; 0: none. Labels are not
+ * empty; one dot may stand at the end. */
+static size_t
+name_span(struct str text)
 {
-	char before = '.';
+	size_t i = 0, label;
 
-	if (name.len == 0 || name.len > 255)
-		return false;
-	for (size_t i = 0; i < name.len; i++) {
-		char c = name.ptr[i];
-
-		if (!char_is(c, CHAR_HOST) || (c == '.' && before == '.'))
-			return false;
-		before = c;
-	}
-	return true;
+	do {
+		label = i;
+		while (i < text.len && char_is(text.ptr[i], CHAR_HOST))
+			i++;
+		if (i == label &&
+		    (label == 0 || (i < text.len && text.ptr[i] != ':')))
+			return 0;
+	} while (i > label && i < text.len && text.ptr[i] == '.' && ++i);
+	return i > HOST_MAX ? 0 : i;
 }
 
 /* With its brackets. */
@@ -199,31 +201,38 @@ is_ipv6(struct str text)
 	return inet_pton(AF_INET6, copy, &address) == 1;
 }
 
+/* The length of the host that `value` begins with; 0: none. */
+static size_t
+host_span(struct str value)
+{
+	const char *end;
+
+	if (value.len == 0 || value.ptr[0] != '[')
+		return name_span(value);
+	end = memchr(value.ptr, ']', value.len);
+	if (end == NULL)
+		return 0;
+	value.len = (size_t)(end + 1 - value.ptr);
+	return is_ipv6(value) ? value.len : 0;
+}
+
 /* The two views; false when the value is not valid. */
 static bool
 take_apart(struct str value, struct str *host, struct str *port)
 {
-	const char *colon = NULL, *from = value.ptr;
 	uint64_t number;
 
-	*host = value;
+	*host = (struct str){ value.ptr, host_span(value) };
 	*port = (struct str){ NULL, 0 };
-	if (value.len == 0)
+	if (host->len == 0)
 		return false;
-	if (value.ptr[0] == '[') {
-		from = memchr(value.ptr, ']', value.len);
-		if (from == NULL)
-			return false;
-	}
-	colon = memchr(from, ':', value.len - (size_t)(from - value.ptr));
-	if (colon != NULL) {
-		host->len = (size_t)(colon - value.ptr);
-		port->ptr = colon + 1;
-		port->len = value.len - host->len - 1;
-		if (port->len > 0 && str_to_u64(*port, 65535, &number) == -1)
-			return false;
-	}
-	return value.ptr[0] == '[' ? is_ipv6(*host) : is_name(*host);
+	if (host->len == value.len)
+		return true;
+	if (value.ptr[host->len] != ':')
+		return false;
+	port->ptr = value.ptr + host->len + 1;
+	port->len = value.len - host->len - 1;
+	return port->len == 0 || str_to_u64(*port, 65535, &number) == 0;
 }
 
 bool
