@@ -213,6 +213,7 @@ class Daemon:
         os.chmod(self.san, 0o1777)
         self.tmp = self.dir / "tmp"
         self.tmp.mkdir()
+        os.chmod(self.tmp, 0o1777)
         self.file = self.dir / "scalws.conf"
         self.log_path = self.dir / "daemon.log"
         self.run = self.dir / "run"
