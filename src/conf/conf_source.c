@@ -322,7 +322,7 @@ scan_token(struct scan *scan, struct conf_token token)
 			emit(scan->source, "\n", 1);
 		return;
 	case CONF_TOKEN_OPEN_COMMENT:
-		find(scan, scan->where.line, "this /* is never closed");
+		find(scan, scan->where.line, "this comment is never closed");
 		return;
 	case CONF_TOKEN_OPEN_STRING:
 		find(scan, scan->where.line,

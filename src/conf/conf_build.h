@@ -1,0 +1,36 @@
+/*
+ * Tree to struct conf, and the checks from one object to another.
+ * After reading, before use. conf.c puts the steps together.
+ */
+#ifndef CONF_CONF_BUILD_H
+#define CONF_CONF_BUILD_H
+
+#include "src/conf/conf_walk.h"
+
+/* Fill conf from conf->tree, in conf->arena. 0, or -1 with findings; then
+ * conf may be looked at, but members may lack their values. */
+int conf_build(struct conf *conf, struct conf_errors *errors, bool files);
+
+/* Make conf->listeners of what the sites want (conf_listen.c). */
+int conf_listen_build(struct conf *conf, struct conf_errors *errors);
+
+/* What can be checked without files and users (sites are a part of it); and
+ * what cannot. */
+void conf_check(const struct conf *conf, struct conf_errors *errors);
+void conf_check_sites(const struct conf *conf, struct conf_errors *errors);
+void conf_check_system(const struct conf *conf, struct conf_errors *errors);
+
+/* "apps.NAME.KEY" and the place of that key in the file, or of the app when
+ * it has none. Returns `path`. For messages. */
+struct conf_place {
+	char path[160];
+	struct conf_where where;
+};
+void conf_place_app(struct conf_place *place, const struct conf *conf,
+    const struct conf_app *app, const char *key);
+/* "sites[I].routes[J].KEY"; route NULL: of the site; key NULL: none. */
+void conf_place_site(struct conf_place *place, const struct conf *conf,
+    const struct conf_site *site, const struct conf_route *route,
+    const char *key);
+
+#endif
