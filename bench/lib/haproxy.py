@@ -1,0 +1,96 @@
+"""Debian's haproxy, configured for a site."""
+import os
+import signal
+
+from . import machine
+
+STARTS_APPS = False
+STOP_SIGNAL = signal.SIGUSR1    # ends when its connections have
+
+
+def program():
+    return machine.find("haproxy")
+
+
+def version():
+    return machine.first_line(program(), "-v")
+
+
+def can(scenario):
+    return True
+
+
+def servers(running):
+    lines = []
+    for number, peer in enumerate(running.peers):
+        address = peer.replace("unix:", "unix@")
+        options = ""
+        if running.site.action == "php":
+            # It queues what the children cannot take.
+            options = " proto fcgi maxconn 8"
+        lines.append(f"    server app{number} {address}{options}")
+    return "\n".join(lines)
+
+
+def sections(running):
+    """The part behind the defaults."""
+    site = running.site
+    front = f"""
+frontend front
+    bind 127.0.0.1:{running.port} backlog 4096
+"""
+    if site.action == "respond":
+        return front + ("    http-request return status 200 content-type "
+                        'text/plain string "ok\\n"\n')
+    front += """    http-request set-header X-Forwarded-For %[src]
+    http-request set-header X-Forwarded-Proto http
+    http-request set-header X-Forwarded-Host %[req.hdr(host)]
+    default_backend back
+backend back
+    balance leastconn
+    http-reuse always
+    option redispatch
+    retry-on conn-failure empty-response
+"""
+    if site.action == "php":
+        from .apps import APPS
+        front += "    use-fcgi-app php\n"
+        return front + servers(running) + f"""
+fcgi-app php
+    docroot {APPS}
+    index index.php
+    option keep-conn
+"""
+    return front + servers(running) + "\n"
+
+
+def write(running):
+    site, directory = running.site, running.directory
+    user = ("user www-data\n    group www-data" if os.geteuid() == 0 else "")
+    log = ""
+    if site.access_log:
+        log = "log 127.0.0.1:9 local0\n    option httplog"
+    conf = directory / "haproxy.cfg"
+    conf.write_text(f"""global
+    {user}
+    nbthread {site.loops}
+    maxconn {site.connections + 64}
+    no strict-limits
+    stats socket {directory}/haproxy.sock mode 600 expose-fd listeners
+defaults
+    mode http
+    {log}
+    option http-keep-alive
+    timeout client 75s
+    timeout http-keep-alive 75s
+    timeout server 60s
+    timeout connect 5s
+    timeout queue 60s
+{sections(running)}""")
+    # A master process is needed for the reload only.
+    return [program(), "-W" if not running.wrapper else "-db",
+            "-f", str(conf)], None
+
+
+def reload(running):
+    running.process.send_signal(signal.SIGUSR2)
