@@ -17,6 +17,7 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "threads: also under ThreadSanitizer")
     config.addinivalue_line(
         "markers", "exact: counts or times; not under a sanitizer")
+    config.addinivalue_line("markers", "xdist_group(name): one after another")
     scalws.become_subreaper()
 
 
@@ -32,6 +33,11 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if "root" in item.keywords and not scalws.ROOT:
             item.add_marker(pytest.mark.skip(reason="not root"))
+        # Tests that share a daemon go to the same process of pytest-xdist.
+        served = getattr(item, "callspec", None)
+        if served and "served" in served.params:
+            item.add_marker(pytest.mark.xdist_group(
+                served.params["served"].name))
         if "exact" in item.keywords and scalws.SLOW > 1:
             item.add_marker(pytest.mark.skip(reason="a sanitizer distorts it"))
 

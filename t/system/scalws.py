@@ -77,11 +77,14 @@ def wait_for(what, timeout=10.0, why="", every=0.02):
 
 def free_port():
     """A port that was free a moment ago, outside the range from which the
-    kernel picks ports for connections, where it could be taken again."""
+    kernel picks ports for connections, where it could be taken again; each
+    process of pytest-xdist has ports of its own."""
+    mine = int("0" + os.environ.get("PYTEST_XDIST_WORKER", "")[2:]) % 16
     low = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text()
               .split()[0])
     for _ in range(200):
-        port = 1024 + int.from_bytes(os.urandom(2), "big") % (low - 1024)
+        port = 1024 + int.from_bytes(os.urandom(2), "big") % (low - 1040)
+        port += mine - port % 16
         with socket.socket() as probe, socket.socket(socket.AF_INET6) as six:
             try:
                 probe.bind(("127.0.0.1", port))
