@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "proxy/core/worker.h"
 #include "proxy/upstream/registry.h"
 #include "src/base/addr.h"
 #include "src/base/compiler.h"
@@ -38,8 +39,7 @@ struct peer {
 	enum upstream_protocol protocol;
 	unsigned weight;
 	bool cap_counts_idle;
-	bool is_remote;       /* a configured peer: nobody will replace it */
-	_Atomic uint32_t cap; /* PEER_NO_CAP: any number */
+	bool is_remote; /* a configured peer: nobody will replace it */
 	_Atomic uint32_t idle_ms;
 	struct addr addr;
 	char text[ADDR_TEXT_MAX];
@@ -48,7 +48,9 @@ struct peer {
 	_Atomic unsigned refs;
 	_Atomic unsigned in_flight; /* requests */
 	_Atomic unsigned open;
-	_Atomic unsigned slots;    /* never above cap */
+	/* The cap (PEER_NO_CAP: any number) in the upper half, slots in use in
+	 * the lower: one word, so that lowering the cap cannot race. */
+	_Atomic uint64_t room;
 	_Atomic unsigned evicting; /* mails on their way to close an idle one */
 	_Atomic bool withdrawn, drained_told;
 	_Atomic unsigned fails;         /* in a row */
@@ -59,12 +61,13 @@ struct peer {
 static inline bool
 peer_is_capped(const struct peer *peer)
 {
-	return atomic_load_explicit(&peer->cap, memory_order_relaxed) !=
+	return atomic_load_explicit(&peer->room, memory_order_relaxed) >> 32 !=
 	       PEER_NO_CAP;
 }
 
-/* With one reference. */
-struct peer *peer_new(struct upstream *upstream, unsigned n_workers) MUST_CHECK;
+/* With one reference; weight 1. */
+struct peer *peer_new(struct upstream *upstream, const struct addr *addr,
+    uint32_t cap) MUST_CHECK;
 void peer_ref(struct peer *peer);
 void peer_unref(struct peer *peer);
 
@@ -72,6 +75,12 @@ void peer_unref(struct peer *peer);
 bool peer_take_slot(struct peer *peer) MUST_CHECK;
 /* Give one back. The caller then calls upstream_slot_freed. */
 void peer_put_slot(struct peer *peer);
+/* How many slots are in use above the cap: idle ones must go. */
+uint32_t peer_over_cap(const struct peer *peer);
+void peer_set_cap(struct peer *peer, uint32_t cap);
+/* The process ends: give up what is not in use, but keep one slot for requests
+ * that are under way. Returns how many. */
+uint32_t peer_give_up(struct peer *peer);
 
 /* Announce a connection (or the grant of one); false: it is withdrawn. */
 bool peer_open(struct peer *peer) MUST_CHECK;

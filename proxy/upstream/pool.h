@@ -82,4 +82,13 @@ void pool_release(struct pool *pool, struct uconn **uconn);
 void pool_close(struct pool *pool, struct uconn **uconn, bool failed);
 void pool_abandon(struct pool *pool, struct uconn **uconn);
 
+/* ---- for upstream.c, in the worker's thread ---- */
+
+struct peer;
+/* Somebody at another worker needs the slot of an idle connection. */
+void pool_evict(struct pool *pool, struct peer *peer);
+/* Close idle connections that are no longer wanted; `dead`: all, and fail what
+ * runs. */
+void pool_sweep(struct pool *pool, struct peer *peer, bool dead);
+
 #endif

@@ -17,6 +17,7 @@ struct queue_client;
 struct queue_node {
 	struct list node;
 	struct queue_client *client; /* NULL: in no queue */
+	uint64_t key;                /* of the client */
 };
 
 #define QUEUE_BUCKETS 64

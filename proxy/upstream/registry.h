@@ -132,4 +132,16 @@ typedef void registry_stats_cb(void *arg, const struct registry_stats *stats);
 void registry_each(
     struct upstream_registry *registry, registry_stats_cb *each, void *arg);
 
+/* ---- for the other files of this folder ---- */
+
+bool registry_is_draining(const struct upstream_registry *registry);
+struct worker *registry_worker(
+    const struct upstream_registry *registry, unsigned index);
+void registry_tell_drained(
+    const struct upstream_registry *registry, uint64_t instance);
+void registry_tell_released(const struct upstream_registry *registry,
+    uint64_t instance, uint32_t slots);
+void registry_tell_wanted(
+    const struct upstream_registry *registry, const char *app);
+
 #endif

@@ -1,6 +1,7 @@
 /*
- * A connection to a peer. Made and kept by pool.c, lent to one exchange at a
- * time. Only the worker's thread.
+ * A connection to a peer. Made and kept by the pool, lent to one exchange at a
+ * time. Knows how to come up and how to end; who gets it is pool.c's.
+ * Only the worker's thread.
  */
 #ifndef UPSTREAM_UCONN_H
 #define UPSTREAM_UCONN_H
@@ -11,18 +12,17 @@
 
 #include "proxy/core/io.h"
 #include "proxy/core/worker.h"
+#include "proxy/upstream/pool.h"
+#include "src/base/compiler.h"
 #include "src/base/list.h"
 
 struct exchange;
 struct peer;
-struct pool;
-struct pool_wait;
-struct uconn;
 
 enum uconn_state {
 	UCONN_CLOSED,
-	UCONN_CONNECTING, /* somebody waits for it */
-	UCONN_BUSY,       /* lent */
+	UCONN_CONNECTING, /* a pool_wait waits for it */
+	UCONN_BUSY,       /* lent, or on its way to who waits */
 	UCONN_IDLE,       /* kept; its event tells when the peer closes */
 	UCONN_ENDING,     /* our side is shut down, we wait for theirs */
 };
@@ -40,21 +40,48 @@ struct uconn {
 	void (*on_dead)(struct uconn *uconn);
 	void *owner;
 
-	uint32_t served;       /* requests answered on it; 0: fresh */
-	uint32_t peer_idle_ms; /* what its Keep-Alive says; 0: nothing */
-	int64_t connected_us;  /* when it came up, for a fresh one; else 0 */
+	uint32_t served;      /* requests answered on it; 0: fresh */
+	uint32_t peer_idle_s; /* what its Keep-Alive says; 0: nothing */
+	int64_t connected_us; /* when it came up, for a fresh one; else 0 */
 
 	/* pool.c's and uconn.c's own */
+	bool holds_slot;   /* of its peer */
+	bool is_in_flight; /* counted in peer->in_flight */
+	uint32_t idle_max;
 	int idle_timeout_ms;
-	unsigned idle_max;
-	bool holds_slot, counts_in_flight;
-	struct list
-	    node; /* idle, busy, or ending; of the peer at this worker */
-	struct timer timer;
-	struct event again; /* connect: a unix socket was busy */
-	int64_t connect_by_ms;
+	struct list node;   /* idle, busy (connecting too) or ending list */
+	struct timer timer; /* of its state: connect, idle, ending */
+	struct event again; /* connecting: the peer's backlog was full */
 	struct pool_wait *wait;
+	struct list in_pool;
 	struct deferred deferred;
 };
+
+struct pool {
+	struct worker *worker;
+	struct upstream_registry *registry;
+	struct pool_of uconns, waits;
+	struct list all; /* uconns, until their memory is given back */
+};
+
+/* A new one to this peer. What the caller has taken of the peer (open, a slot,
+ * in_flight) is the uconn's from now on. State CONNECTING or BUSY; NULL with
+ * errno: it was refused at once, and everything was given back. */
+struct uconn *uconn_new(struct pool *pool, struct peer *peer,
+    const struct pool_limits *limits, bool holds_slot) MUST_CHECK;
+/* Close it now, give back what it holds. The memory goes at the end of the loop
+ * round. Safe to call twice. */
+void uconn_close(struct uconn *uconn);
+/* Shut down our side, read and drop, close when the peer does; slots and
+ * in_flight are held until then. */
+void uconn_end(struct uconn *uconn);
+/* Give back the memory of a closed one now, because the pool ends. */
+void uconn_free(struct uconn *uconn);
+/* Move between the lists, with the counts that belong to it. */
+void uconn_set_busy(struct uconn *uconn);
+void uconn_set_idle(struct uconn *uconn, int idle_ms);
+/* It came up, or not (*error). pool.c's. */
+void pool_uconn_up(struct uconn *uconn);
+void pool_uconn_failed(struct uconn *uconn, enum pool_failure failure);
 
 #endif

@@ -52,10 +52,11 @@ struct upstream {
 	bool is_app;
 	enum upstream_protocol protocol; /* of configured peers */
 	unsigned n_workers;
-	unsigned users;   /* routes; under the registry's lock */
-	struct list node; /* of the registry; under its lock */
-	struct upstream *retired_next;
+	unsigned users;        /* routes; under the registry's lock */
+	struct list node;      /* of the registry; under its lock */
 	_Atomic unsigned refs; /* registry and peers */
+	_Atomic uint64_t past_requests,
+	    past_errors; /* of peers that are gone */
 
 	_Atomic unsigned n_waiting; /* = queue.count, for a look without lock */
 	pthread_mutex_t lock;
@@ -105,10 +106,12 @@ struct upstream *upstream_new(struct upstream_registry *registry,
     const char *name, bool is_app, unsigned n_workers) MUST_CHECK;
 void upstream_ref(struct upstream *upstream);
 void upstream_unref(struct upstream *upstream);
-/* Replace the newest set, and wake who waits. Returns the old one, which the
- * caller gives back. */
-struct peer_set *upstream_set_peers(
-    struct upstream *upstream, struct peer_set *set) MUST_CHECK;
+/* Replace the newest set (the reference is taken over), tell all workers, and
+ * wake who waits. */
+void upstream_set_peers(struct upstream *upstream, struct peer_set *set);
+/* Tell all workers to look at their connections to a peer: it was withdrawn,
+ * its cap was lowered, or (`dead`) its process is gone. */
+void upstream_sweep(struct upstream *upstream, struct peer *peer, bool dead);
 /* Take over the state, and refuse those who wait in vain. */
 void upstream_set_state(struct upstream *upstream,
     enum upstream_app_state state, uint32_t retry_ms, const char *text);

@@ -1,0 +1,449 @@
+/*
+ * A request and its answer over HTTP/1.1.
+ * One of the two codecs below the gateway; its bytes come and go through the
+ * uconn's io.
+ * Decides nothing: no retry, no status for the client, no timeouts.
+ */
+#include "proxy/upstream/exchange.h"
+
+#include <string.h>
+
+#include "proxy/core/io.h"
+#include "proxy/core/request.h"
+#include "proxy/core/worker.h"
+#include "proxy/http/h1_body.h"
+#include "proxy/http/status.h"
+#include "proxy/upstream/http1_head.h"
+#include "proxy/upstream/uconn.h"
+
+struct http1_state {
+	struct buf *buf; /* unread bytes of the answer, or NULL */
+	size_t scanned;
+	struct h1_body body;
+	bool sends_chunks;
+	bool head_done;
+	bool keep_alive;
+	bool paused;
+	bool kept;     /* bytes in `buf` wait to be delivered, without a read */
+	bool finished; /* nothing more is said */
+};
+
+static struct http1_state *
+state_of(const struct exchange *exchange)
+{
+	return exchange->state;
+}
+
+static struct worker *
+worker_of(const struct exchange *exchange)
+{
+	return exchange->request->worker;
+}
+
+/* ---- sending ---- */
+
+static void
+add_piece(struct iovec *pieces, int *count, const void *from, size_t len)
+{
+	if (len == 0)
+		return;
+	pieces[*count].iov_base = (void *)(uintptr_t)from;
+	pieces[(*count)++].iov_len = len;
+}
+
+/* A part of the body in its framing; `chunk` has H1_CHUNK_HEAD_MAX bytes. */
+static void
+add_body(const struct http1_state *state, struct iovec *pieces, int *count,
+    char *chunk, const char *from, size_t len, bool last)
+{
+	if (!state->sends_chunks) {
+		add_piece(pieces, count, from, len);
+		return;
+	}
+	if (len > 0) {
+		add_piece(pieces, count, chunk, h1_chunk_head(chunk, len));
+		add_piece(pieces, count, from, len);
+		add_piece(pieces, count, "\r\n", 2);
+	}
+	if (last)
+		add_piece(pieces, count, "0\r\n\r\n", 5);
+}
+
+static struct buf *
+build_head(const struct exchange *exchange, const struct exchange_body *body)
+{
+	struct worker *worker = worker_of(exchange);
+	struct buf *buf = buf_get(worker);
+	size_t len = http1_head_put(
+	    buf->bytes, buf->room, exchange->request, exchange->target, body);
+
+	if (UNLIKELY(len == 0)) {
+		buf_put(worker, &buf);
+		buf = buf_get_large(worker,
+		    http1_head_bound(exchange->request, exchange->target));
+		len = http1_head_put(buf->bytes, buf->room, exchange->request,
+		    exchange->target, body);
+	}
+	buf->end = (uint32_t)len;
+	return buf;
+}
+
+static unsigned
+start(struct exchange *exchange, const struct exchange_body *body,
+    const char *from, size_t len, bool last, const char **why)
+{
+	struct http1_state *state = state_of(exchange);
+	struct io *io = &exchange->uconn->io;
+	char chunk[H1_CHUNK_HEAD_MAX];
+	struct iovec pieces[5];
+	struct buf *head = build_head(exchange, body);
+	int count = 0;
+
+	if (head->end == 0) {
+		buf_put(worker_of(exchange), &head);
+		*why = "the head is too large";
+		return 431;
+	}
+	state->sends_chunks = body->kind == BODY_CHUNKED;
+	exchange->sent_before = io->sent_bytes;
+	exchange->sent_all = last;
+	add_piece(pieces, &count, head->bytes, head->end);
+	add_body(state, pieces, &count, chunk, from, len, last);
+	/* A dead connection is told from the loop, after which an answer may
+	 * still be there to read. */
+	if (io_write(io, pieces, count) == IO_DEAD)
+		exchange->sent_all = false;
+	buf_put(worker_of(exchange), &head);
+	return 0;
+}
+
+static enum exchange_result
+send_body(struct exchange *exchange, const char *from, size_t len, bool last)
+{
+	struct http1_state *state = state_of(exchange);
+	char chunk[H1_CHUNK_HEAD_MAX];
+	struct iovec pieces[4];
+	int count = 0;
+
+	add_body(state, pieces, &count, chunk, from, len, last);
+	if (count > 0)
+		switch (io_write(&exchange->uconn->io, pieces, count)) {
+		case IO_OK:
+			break;
+		case IO_FULL:
+			exchange->sent_all = last;
+			return EXCHANGE_FULL;
+		case IO_DEAD:
+			return EXCHANGE_STOPPED;
+		}
+	exchange->sent_all = last;
+	return EXCHANGE_OK;
+}
+
+/* ---- ends ---- */
+
+static void
+finish(struct exchange *exchange)
+{
+	struct http1_state *state = state_of(exchange);
+
+	state->finished = true;
+	buf_put(worker_of(exchange), &state->buf);
+}
+
+static void
+fail(struct exchange *exchange, enum exchange_failure failure, const char *why)
+{
+	finish(exchange);
+	exchange->events->on_failed(exchange, failure, why);
+}
+
+static void
+end(struct exchange *exchange)
+{
+	struct http1_state *state = state_of(exchange);
+	bool reusable = state->keep_alive && exchange->sent_all &&
+			state->buf->start == state->buf->end &&
+			io_is_drained(&exchange->uconn->io);
+
+	finish(exchange);
+	exchange->events->on_end(exchange, reusable);
+}
+
+/* The peer's bytes are over. */
+static void
+end_of_input(struct exchange *exchange, bool clean)
+{
+	struct http1_state *state = state_of(exchange);
+
+	if (!exchange->got_bytes)
+		fail(exchange, EXCHANGE_CLOSED, "closed before it answered");
+	else if (!state->head_done)
+		fail(exchange, EXCHANGE_TRUNCATED, "closed inside the head");
+	else if (clean && state->body.kind == BODY_UNTIL_CLOSE)
+		end(exchange);
+	else
+		fail(exchange, EXCHANGE_TRUNCATED, "closed inside the body");
+}
+
+/* ---- the answer ---- */
+
+/* More room for a head that is not whole; false: it is too large. */
+static bool
+grow(struct exchange *exchange)
+{
+	struct http1_state *state = state_of(exchange);
+	struct buf *buf = state->buf, *larger;
+	size_t len = buf->end - buf->start;
+	size_t limit = exchange->target->response_header_bytes;
+
+	if (len >= limit)
+		return false;
+	if (buf->start > 0) {
+		memmove(buf->bytes, buf->bytes + buf->start, len);
+		buf->start = 0;
+		buf->end = (uint32_t)len;
+	}
+	if (buf->end < buf->room)
+		return true;
+	larger = buf_get_large(worker_of(exchange),
+	    2 * (size_t)buf->room < limit ? 2 * (size_t)buf->room : limit);
+	memcpy(larger->bytes, buf->bytes, len);
+	larger->start = 0;
+	larger->end = (uint32_t)len;
+	buf_put(worker_of(exchange), &state->buf);
+	state->buf = larger;
+	return true;
+}
+
+static bool
+answers_without_body(const struct exchange *exchange, unsigned status)
+{
+	return exchange->request->head.method == METHOD_HEAD ||
+	       !status_has_body(status);
+}
+
+/* An interim answer. False: it may not come here. */
+static bool
+take_inform(
+    struct exchange *exchange, const struct h1_response *head, const char *base)
+{
+	if (head->status == 101) {
+		fail(exchange, EXCHANGE_MALFORMED,
+		    "it switched protocols unasked");
+		return false;
+	}
+	if (head->status == 103)
+		exchange->events->on_inform(exchange, head, base);
+	return true;
+}
+
+static void
+take_head(struct exchange *exchange, struct h1_response *head, const char *base)
+{
+	struct http1_state *state = state_of(exchange);
+
+	if (answers_without_body(exchange, head->status))
+		head->body = BODY_NONE;
+	h1_body_init(&state->body, head->body, head->content_length);
+	state->head_done = true;
+	state->keep_alive = head->keep_alive && head->body != BODY_UNTIL_CLOSE;
+	exchange->uconn->peer_idle_s = head->keep_alive_s;
+	exchange->events->on_head(exchange, head, base);
+}
+
+/* Heads, until the final one. False: not yet, or it is over. */
+static bool
+read_head(struct exchange *exchange)
+{
+	struct http1_state *state = state_of(exchange);
+	size_t limit = exchange->target->response_header_bytes;
+	struct h1_limits limits = { .line_bytes = (uint32_t)limit,
+		.head_bytes = (uint32_t)limit,
+		.header_count = HEADER_FIELDS_MAX };
+	struct h1_response head;
+
+	while (!state->head_done) {
+		struct buf *buf = state->buf;
+		const char *from = buf->bytes + buf->start;
+		size_t len = buf->end - buf->start, used;
+		const char *why;
+
+		switch (h1_parse_response(
+		    from, len, &limits, &state->scanned, &head, &used, &why)) {
+		case H1_MORE:
+			if (!grow(exchange))
+				fail(exchange, EXCHANGE_TOO_LARGE,
+				    "its head is too large");
+			return false;
+		case H1_BAD:
+			fail(exchange,
+			    len >= limit ? EXCHANGE_TOO_LARGE
+					 : EXCHANGE_MALFORMED,
+			    why);
+			return false;
+		case H1_DONE:
+			break;
+		}
+		buf->start += (uint32_t)used;
+		state->scanned = 0;
+		if (head.status >= 200)
+			take_head(exchange, &head, from);
+		else if (!take_inform(exchange, &head, from))
+			return false;
+		if (state->finished)
+			return false;
+		if (state->paused && !state->head_done)
+			return false;
+	}
+	return true;
+}
+
+/* The body bytes that are there. */
+static void
+read_body(struct exchange *exchange)
+{
+	struct http1_state *state = state_of(exchange);
+
+	for (;;) {
+		struct buf *buf = state->buf;
+		struct h1_body before = state->body;
+		const char *data;
+		size_t used, data_len;
+		enum h1_body_result result =
+		    h1_body_read(&state->body, buf->bytes + buf->start,
+			buf->end - buf->start, &used, &data, &data_len);
+
+		if (result == H1_BODY_DATA && state->paused) {
+			/* Only the end may be told now. */
+			state->body = before;
+			return;
+		}
+		buf->start += (uint32_t)used;
+		switch (result) {
+		case H1_BODY_DATA:
+			exchange->events->on_body(exchange, data, data_len);
+			if (state->finished)
+				return;
+			continue;
+		case H1_BODY_END:
+			end(exchange);
+			return;
+		case H1_BODY_BAD:
+			fail(exchange, EXCHANGE_TRUNCATED,
+			    "its chunks are malformed");
+			return;
+		case H1_BODY_MORE:
+			return;
+		}
+	}
+}
+
+static void
+deliver(struct exchange *exchange)
+{
+	struct http1_state *state = state_of(exchange);
+
+	if (!state->head_done && !read_head(exchange)) {
+		state->kept = state->paused && !state->finished;
+		return;
+	}
+	read_body(exchange);
+	if (state->finished)
+		return;
+	state->kept = state->buf->start < state->buf->end;
+	if (state->kept)
+		return;
+	buf_put(worker_of(exchange), &state->buf);
+	if (!state->paused)
+		exchange->events->on_idle(exchange);
+}
+
+static void
+on_readable(struct exchange *exchange)
+{
+	struct http1_state *state = state_of(exchange);
+	struct io *io = &exchange->uconn->io;
+	struct buf *buf;
+	ssize_t n;
+
+	if (state->finished)
+		return;
+	if (state->paused) {
+		io_read_pause(io);
+		return;
+	}
+	if (state->buf == NULL)
+		state->buf = buf_get(worker_of(exchange));
+	if (state->kept) {
+		state->kept = false;
+		deliver(exchange);
+		return;
+	}
+	buf = state->buf;
+	n = io_read(io, buf->bytes + buf->end, buf->room - buf->end);
+	if (LIKELY(n > 0)) {
+		exchange->got_bytes = true;
+		buf->end += (uint32_t)n;
+		deliver(exchange);
+	} else if (n != IO_AGAIN) {
+		end_of_input(exchange, n == IO_EOF);
+	} else if (buf->start == buf->end) {
+		buf_put(worker_of(exchange), &state->buf);
+	}
+}
+
+static void
+on_drained(struct exchange *exchange)
+{
+	if (!state_of(exchange)->finished && !exchange->sent_all)
+		exchange->events->on_writable(exchange);
+}
+
+static void
+on_closed(struct exchange *exchange, int error)
+{
+	/* An answer may have come before; reading tells. A pause ends first. */
+	if (!state_of(exchange)->finished)
+		io_wake(&exchange->uconn->io);
+}
+
+static void
+pause(struct exchange *exchange)
+{
+	state_of(exchange)->paused = true;
+	io_read_pause(&exchange->uconn->io);
+}
+
+static void
+resume(struct exchange *exchange)
+{
+	struct http1_state *state = state_of(exchange);
+
+	if (!state->paused || state->finished)
+		return;
+	state->paused = false;
+	io_read_start(&exchange->uconn->io);
+	/* Also without kept bytes: the peer may have closed meanwhile. */
+	io_wake(&exchange->uconn->io);
+}
+
+static void
+cancel(struct exchange *exchange)
+{
+	if (!state_of(exchange)->finished)
+		finish(exchange);
+}
+
+const struct exchange_ops exchange_http1 = {
+	.name = "HTTP/1.1",
+	.state_bytes = sizeof(struct http1_state),
+	.start = start,
+	.send = send_body,
+	.pause = pause,
+	.resume = resume,
+	.cancel = cancel,
+	.readable = on_readable,
+	.drained = on_drained,
+	.closed = on_closed,
+};

@@ -1,0 +1,562 @@
+/*
+ * Who gets which connection, when, and what becomes of it.
+ * Between the gateway and uconn.c; the queue and the peers are upstream.c's.
+ * Writes and reads nothing.
+ */
+#include "proxy/upstream/pool.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "proxy/upstream/peer.h"
+#include "proxy/upstream/uconn.h"
+#include "proxy/upstream/upstream.h"
+#include "src/base/log.h"
+#include "src/base/mem.h"
+
+/* Times that a peer which looked free may be taken by somebody else meanwhile,
+ * before we queue up. */
+#define PICK_TRIES 4
+
+struct pool_wait {
+	struct upstream_wait shared;
+	struct upstream *upstream; /* counted */
+	struct pool *pool;
+	struct pool_limits limits;
+	bool fresh;
+	bool is_cancelled; /* only the mail still knows it */
+	pool_ready_cb *on_ready;
+	void *arg;
+	struct timer timer;  /* of the queue */
+	struct uconn *uconn; /* connecting */
+};
+
+struct pool *
+pool_new(struct worker *worker, struct upstream_registry *registry)
+{
+	struct pool *pool = mem_alloc(sizeof(*pool));
+
+	pool->worker = worker;
+	pool->registry = registry;
+	pool->uconns.bytes = sizeof(struct uconn);
+	pool->waits.bytes = sizeof(struct pool_wait);
+	list_init(&pool->all);
+	worker->slots[WORKER_POOL] = pool;
+	return pool;
+}
+
+void
+pool_free(struct pool **pool_at)
+{
+	struct pool *pool = *pool_at;
+	struct list *node;
+
+	if (pool == NULL)
+		return;
+	while ((node = list_first(&pool->all)) != NULL)
+		uconn_free(LIST_ENTRY(node, struct uconn, in_pool));
+	pool_of_trim(&pool->uconns, 0);
+	pool_of_trim(&pool->waits, 0);
+	pool->worker->slots[WORKER_POOL] = NULL;
+	mem_free(pool);
+	*pool_at = NULL;
+}
+
+/* ---- a grant: open, slot and in_flight of a peer ---- */
+
+static void
+undo_grant(struct peer *peer)
+{
+	atomic_fetch_sub(&peer->in_flight, 1);
+	peer_put_slot(peer);
+	peer_closed(peer);
+	upstream_slot_freed(peer->upstream);
+}
+
+static struct uconn *
+newest_idle(struct peer *peer, const struct worker *worker)
+{
+	struct list *node = list_first(&peer->local[worker->index].idle);
+
+	return node == NULL ? NULL : LIST_ENTRY(node, struct uconn, node);
+}
+
+/* A kept connection; none when it must be a fresh one. */
+static struct uconn *
+take_idle(struct pool *pool, struct peer *peer, bool fresh, bool careful)
+{
+	struct uconn *uconn;
+
+	if (fresh)
+		return NULL;
+	while ((uconn = newest_idle(peer, pool->worker)) != NULL) {
+		if (LIKELY(!careful) || io_looks_alive(&uconn->io)) {
+			uconn->connected_us = 0;
+			uconn_set_busy(uconn);
+			return uconn;
+		}
+		uconn_close(uconn);
+	}
+	return NULL;
+}
+
+static void
+note_connect_failure(struct pool *pool, struct peer *peer, const char *why)
+{
+	peer_failed(peer, clock_now_ms());
+	log_info("upstream=%s peer=%s connect failed: %s", peer->upstream->name,
+	    peer->text, why);
+}
+
+/* ---- waiting ---- */
+
+static struct pool_wait *
+new_wait(struct pool *pool, struct upstream *upstream,
+    const struct pool_ask *ask, pool_ready_cb *on_ready, void *arg)
+{
+	struct pool_wait *wait = pool_of_get(&pool->waits);
+
+	memset(wait, 0, sizeof(*wait));
+	wait->shared.worker = pool->worker;
+	wait->pool = pool;
+	wait->upstream = upstream;
+	upstream_ref(upstream);
+	wait->limits = *ask->limits;
+	wait->fresh = ask->fresh;
+	wait->on_ready = on_ready;
+	wait->arg = arg;
+	return wait;
+}
+
+/* `pool` is NULL when the worker has ended. */
+static void
+free_wait(struct pool *pool, struct pool_wait *wait)
+{
+	timer_disarm(&wait->timer);
+	upstream_unref(wait->upstream);
+	if (pool == NULL)
+		mem_free(wait);
+	else
+		pool_of_put(&pool->waits, wait);
+}
+
+/* The end of a wait. */
+static void
+answer(struct pool_wait *wait, struct uconn *uconn, enum pool_failure failure)
+{
+	pool_ready_cb *on_ready = wait->on_ready;
+	void *arg = wait->arg;
+
+	if (uconn != NULL) {
+		uconn->wait = NULL;
+		io_read_start(&uconn->io);
+	}
+	free_wait(wait->pool, wait);
+	on_ready(arg, uconn, failure);
+}
+
+void
+pool_uconn_up(struct uconn *uconn)
+{
+	answer(uconn->wait, uconn, POOL_OK);
+}
+
+void
+pool_uconn_failed(struct uconn *uconn, enum pool_failure failure)
+{
+	struct pool_wait *wait = uconn->wait;
+
+	note_connect_failure(uconn->pool, uconn->peer,
+	    failure == POOL_CONNECT_TIMEOUT ? "no answer in time" : "refused");
+	uconn->wait = NULL;
+	uconn_close(uconn);
+	answer(wait, NULL, failure);
+}
+
+/* A grant has come: use it for a kept connection, or connect. The reference
+ * that came with it is ours. */
+static void
+use_grant(struct pool *pool, struct pool_wait *wait, struct peer *peer)
+{
+	bool capped = peer_is_capped(peer);
+	struct uconn *uconn = take_idle(pool, peer, wait->fresh, false);
+
+	if (uconn != NULL) {
+		/* The slot moves to the connection, unless it has its own. */
+		if (uconn->holds_slot) {
+			peer_put_slot(peer);
+			upstream_slot_freed(peer->upstream);
+		}
+		uconn->holds_slot = capped;
+		uconn->is_in_flight = true;
+		peer_closed(peer);
+		answer(wait, uconn, POOL_OK);
+		return;
+	}
+	uconn = uconn_new(pool, peer, &wait->limits, capped);
+	if (uconn == NULL) {
+		note_connect_failure(pool, peer, strerror(errno));
+		answer(wait, NULL, POOL_CONNECT_FAILED);
+	} else if (uconn->state == UCONN_BUSY) {
+		answer(wait, uconn, POOL_OK);
+	} else {
+		wait->uconn = uconn;
+		uconn->wait = wait;
+	}
+}
+
+static void keep_or_close(struct uconn *uconn);
+
+static void
+deliver_turn(struct worker *worker, struct mail *mail)
+{
+	struct pool_wait *wait =
+	    CONTAINER_OF(mail, struct pool_wait, shared.mail);
+	struct pool *pool = worker->slots[WORKER_POOL];
+	struct peer *peer = wait->shared.granted;
+	struct uconn *uconn = wait->shared.uconn;
+
+	timer_disarm(&wait->timer);
+	wait->shared.granted = NULL;
+	wait->shared.uconn = NULL;
+	if (wait->is_cancelled || pool == NULL) {
+		if (peer != NULL)
+			undo_grant(peer);
+		if (uconn != NULL && pool != NULL)
+			keep_or_close(uconn);
+		free_wait(pool, wait);
+	} else if (uconn != NULL) {
+		answer(wait, uconn, POOL_OK);
+	} else if (peer == NULL) {
+		answer(wait, NULL, wait->shared.failure);
+	} else {
+		use_grant(pool, wait, peer);
+	}
+	if (peer != NULL)
+		peer_unref(peer);
+}
+
+static void
+on_queued_too_long(struct worker *worker, struct timer *timer)
+{
+	struct pool_wait *wait = CONTAINER_OF(timer, struct pool_wait, timer);
+
+	/* Too late to leave the queue: its turn is on its way. */
+	if (upstream_dequeue(wait->upstream, &wait->shared))
+		answer(wait, NULL, POOL_QUEUE_TIMEOUT);
+}
+
+/* ---- acquire ---- */
+
+static enum pool_failure
+queue_up(struct pool *pool, struct upstream *upstream,
+    const struct pool_ask *ask, pool_ready_cb *on_ready, void *arg,
+    struct pool_wait **wait_at)
+{
+	struct pool_wait *wait = new_wait(pool, upstream, ask, on_ready, arg);
+	enum pool_failure failure;
+
+	wait->shared.mail.deliver = deliver_turn;
+	timer_arm(pool->worker,
+	    timer_class_of(pool->worker, ask->limits->queue_timeout_ms,
+		on_queued_too_long),
+	    &wait->timer);
+	failure = upstream_enqueue(upstream, &wait->shared, ask->client,
+	    ask->limits->queue_length, ask->limits->queue_timeout_ms);
+	if (failure == POOL_OK)
+		*wait_at = wait;
+	else
+		free_wait(pool, wait);
+	return failure;
+}
+
+/* A connection to this peer, if it still has room. False: it has not, look for
+ * another. True: *uconn is one, or is NULL because connecting failed. */
+static bool
+take(struct pool *pool, struct peer *peer, const struct pool_ask *ask,
+    struct uconn **uconn_at)
+{
+	bool capped = peer_is_capped(peer);
+	struct uconn *uconn = NULL;
+
+	if (peer->cap_counts_idle) {
+		uconn = take_idle(pool, peer, ask->fresh, ask->careful);
+		/* One that may not be used holds the slot that is needed. */
+		if (uconn == NULL && !peer_take_slot(peer)) {
+			if (newest_idle(peer, pool->worker) != NULL)
+				pool_evict(pool, peer);
+			return false;
+		}
+	} else {
+		if (!peer_take_slot(peer))
+			return false;
+		uconn = take_idle(pool, peer, ask->fresh, ask->careful);
+	}
+	atomic_fetch_add(&peer->in_flight, 1);
+	*uconn_at = uconn;
+	if (LIKELY(uconn != NULL)) {
+		uconn->holds_slot = capped;
+		uconn->is_in_flight = true;
+		return true;
+	}
+	if (!peer_open(peer)) {
+		atomic_fetch_sub(&peer->in_flight, 1);
+		peer_put_slot(peer);
+		upstream_slot_freed(peer->upstream);
+		return false;
+	}
+	*uconn_at = uconn_new(pool, peer, ask->limits, capped);
+	return true;
+}
+
+struct uconn *
+pool_acquire(struct pool *pool, struct upstream *upstream,
+    const struct pool_ask *ask, pool_ready_cb *on_ready, void *arg,
+    struct pool_wait **wait_at, enum pool_failure *failure)
+{
+	struct upstream_local *local = &upstream->local[pool->worker->index];
+	struct uconn *uconn = NULL;
+
+	*wait_at = NULL;
+	*failure = POOL_OK;
+	for (int i = 0; i < PICK_TRIES; i++) {
+		struct peer *peer;
+
+		if (UNLIKELY(upstream_has_waiters(upstream)))
+			break;
+		peer = peer_set_pick(local->set, (int)pool->worker->index,
+		    local->turn++, pool->worker->tick_ms);
+		if (peer == NULL)
+			break;
+		if (!take(pool, peer, ask, &uconn))
+			continue;
+		if (uconn == NULL) {
+			note_connect_failure(pool, peer, strerror(errno));
+			*failure = POOL_CONNECT_FAILED;
+		} else if (UNLIKELY(uconn->state == UCONN_CONNECTING)) {
+			*wait_at = new_wait(pool, upstream, ask, on_ready, arg);
+			(*wait_at)->uconn = uconn;
+			uconn->wait = *wait_at;
+			uconn = NULL;
+		}
+		return uconn;
+	}
+	*failure = queue_up(pool, upstream, ask, on_ready, arg, wait_at);
+	return NULL;
+}
+
+void
+pool_cancel(struct pool *pool, struct pool_wait **wait_at)
+{
+	struct pool_wait *wait = *wait_at;
+
+	if (wait == NULL)
+		return;
+	*wait_at = NULL;
+	if (wait->uconn != NULL) {
+		wait->uconn->wait = NULL;
+		uconn_close(wait->uconn);
+		free_wait(pool, wait);
+	} else if (upstream_dequeue(wait->upstream, &wait->shared)) {
+		free_wait(pool, wait);
+	} else {
+		timer_disarm(&wait->timer);
+		wait->is_cancelled = true;
+	}
+}
+
+/* ---- giving back ---- */
+
+/* How long it may be idle; 0: not at all. */
+static int
+idle_ms_of(const struct uconn *uconn)
+{
+	uint32_t ms = (uint32_t)uconn->idle_timeout_ms;
+	uint32_t peer_ms =
+	    atomic_load_explicit(&uconn->peer->idle_ms, memory_order_relaxed);
+	uint32_t said_s = uconn->peer_idle_s;
+
+	if (peer_ms != 0 && peer_ms < ms)
+		ms = peer_ms;
+	if (said_s != 0 && said_s <= ms / 1000) {
+		/* A busy peer closes before it reads: leave it a second. Few
+		 * different lengths, because each is a timer class. */
+		ms = (said_s - 1) * 1000;
+		if (ms > 30000)
+			ms -= ms % 30000;
+	}
+	return (int)ms;
+}
+
+static bool
+may_keep(const struct uconn *uconn, int idle_ms)
+{
+	const struct peer *peer = uconn->peer;
+	unsigned index = uconn->pool->worker->index;
+
+	if (peer_is_withdrawn(peer) || idle_ms == 0 ||
+	    atomic_load_explicit(&peer->local[index].n_idle,
+		memory_order_relaxed) >= uconn->idle_max)
+		return false;
+	if (!peer_is_capped(peer))
+		return true;
+	return peer_over_cap(peer) == 0 &&
+	       !registry_is_draining(uconn->pool->registry);
+}
+
+/* Somebody waits for the slot of this connection: it goes straight to a waiter
+ * of this worker, or ends so that another's can connect. */
+static void
+pass_on(struct uconn *uconn)
+{
+	struct worker *worker = uconn->pool->worker;
+	struct upstream_wait *next =
+	    upstream_next_of(uconn->peer->upstream, worker);
+
+	if (next == NULL) {
+		uconn_end(uconn);
+		return;
+	}
+	atomic_fetch_add(&uconn->peer->in_flight, 1);
+	uconn->is_in_flight = true;
+	next->uconn = uconn;
+	next->failure = POOL_OK;
+	worker_post(worker, &next->mail);
+}
+
+/* Lent no more; a clean connection. */
+static void
+keep_or_close(struct uconn *uconn)
+{
+	struct peer *peer = uconn->peer;
+	bool slot_is_connection = peer->cap_counts_idle && uconn->holds_slot;
+	int idle_ms = idle_ms_of(uconn);
+
+	atomic_fetch_sub(&peer->in_flight, 1);
+	uconn->is_in_flight = false;
+	if (UNLIKELY(!may_keep(uconn, idle_ms))) {
+		if (uconn->holds_slot)
+			uconn_end(uconn);
+		else
+			uconn_close(uconn);
+		return;
+	}
+	if (slot_is_connection && upstream_has_waiters(peer->upstream)) {
+		pass_on(uconn);
+		return;
+	}
+	if (uconn->holds_slot && !slot_is_connection) {
+		uconn->holds_slot = false;
+		peer_put_slot(peer);
+		uconn_set_idle(uconn, idle_ms);
+		upstream_slot_freed(peer->upstream);
+		return;
+	}
+	uconn_set_idle(uconn, idle_ms);
+	/* Who began to wait just now may have looked before it was idle. */
+	if (slot_is_connection && upstream_has_waiters(peer->upstream))
+		pool_evict(uconn->pool, peer);
+}
+
+static void
+leave_exchange(struct uconn *uconn)
+{
+	uconn->exchange = NULL;
+	uconn->on_dead = NULL;
+	uconn->owner = NULL;
+}
+
+void
+pool_release(struct pool *pool, struct uconn **uconn_at)
+{
+	struct uconn *uconn = *uconn_at;
+
+	*uconn_at = NULL;
+	leave_exchange(uconn);
+	uconn->served++;
+	peer_worked(uconn->peer);
+	keep_or_close(uconn);
+}
+
+void
+pool_close(struct pool *pool, struct uconn **uconn_at, bool failed)
+{
+	struct uconn *uconn = *uconn_at;
+
+	*uconn_at = NULL;
+	leave_exchange(uconn);
+	if (failed)
+		peer_failed(uconn->peer, clock_now_ms());
+	/* A capped peer is free when it has closed too. If it has, reading
+	 * tells at once. */
+	if (uconn->holds_slot)
+		uconn_end(uconn);
+	else
+		uconn_close(uconn);
+}
+
+void
+pool_abandon(struct pool *pool, struct uconn **uconn_at)
+{
+	pool_close(pool, uconn_at, false);
+}
+
+/* ---- what others want of us ---- */
+
+void
+pool_evict(struct pool *pool, struct peer *peer)
+{
+	struct list *idle = &peer->local[pool->worker->index].idle;
+
+	if (!list_is_empty(idle) && upstream_has_waiters(peer->upstream))
+		uconn_end(LIST_ENTRY(idle->prev, struct uconn, node));
+}
+
+static void
+sweep_idle(struct pool *pool, struct peer *peer, bool dead)
+{
+	bool all =
+	    peer_is_withdrawn(peer) ||
+	    (peer_is_capped(peer) && registry_is_draining(pool->registry));
+	uint32_t n = all ? UINT32_MAX : peer_over_cap(peer);
+	struct uconn *uconn;
+
+	while (n-- > 0 && (uconn = newest_idle(peer, pool->worker)) != NULL) {
+		if (uconn->holds_slot && !dead)
+			uconn_end(uconn);
+		else
+			uconn_close(uconn);
+	}
+}
+
+static void
+fail_one(struct uconn *uconn)
+{
+	if (uconn->state == UCONN_CONNECTING && uconn->wait != NULL)
+		pool_uconn_failed(uconn, POOL_CONNECT_FAILED);
+	else if (uconn->on_dead != NULL)
+		uconn->on_dead(uconn);
+}
+
+void
+pool_sweep(struct pool *pool, struct peer *peer, bool dead)
+{
+	struct peer_local *local = &peer->local[pool->worker->index];
+	struct list now, *node;
+
+	sweep_idle(pool, peer, dead);
+	if (!dead)
+		return;
+	while ((node = list_first(&local->ending)) != NULL)
+		uconn_close(LIST_ENTRY(node, struct uconn, node));
+	list_init(&now);
+	while ((node = list_first(&local->busy)) != NULL) {
+		list_remove(node);
+		list_push_back(&now, node);
+	}
+	while ((node = list_first(&now)) != NULL) {
+		list_remove(node);
+		list_push_back(&local->busy, node);
+		fail_one(LIST_ENTRY(node, struct uconn, node));
+	}
+}

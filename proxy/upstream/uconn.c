@@ -1,0 +1,406 @@
+/*
+ * Connections to peers: coming up, being watched, ending.
+ * Below pool.c; above core/io.
+ * Does not choose peers and does not keep lists of who waits.
+ */
+#include "proxy/upstream/uconn.h"
+
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "proxy/upstream/exchange.h"
+#include "proxy/upstream/peer.h"
+#include "proxy/upstream/upstream.h"
+#include "src/base/log.h"
+
+/* A full backlog of a unix socket: how soon to try again. */
+#define AGAIN_MS 10
+/* A peer that still works this long after its client left is worth a line. */
+#define ENDING_WARN_MS 5000
+
+static void on_readable(struct io *io);
+static void on_drained(struct io *io);
+static void on_closed(struct io *io, int error);
+static void on_connected(struct io *io, int error);
+
+static const struct io_events uconn_io_events = {
+	.on_readable = on_readable,
+	.on_drained = on_drained,
+	.on_closed = on_closed,
+	.on_connected = on_connected,
+};
+
+static struct peer_local *
+local_of(struct uconn *uconn)
+{
+	return &uconn->peer->local[uconn->pool->worker->index];
+}
+
+/* ---- ending ---- */
+
+static void
+release_memory(struct worker *worker, struct deferred *deferred)
+{
+	struct uconn *uconn = CONTAINER_OF(deferred, struct uconn, deferred);
+	struct pool *pool = uconn->pool;
+
+	list_remove(&uconn->in_pool);
+	peer_unref(uconn->peer);
+	pool_of_put(&pool->uconns, uconn);
+}
+
+void
+uconn_free(struct uconn *uconn)
+{
+	uconn_close(uconn);
+	list_remove(&uconn->deferred.node);
+	release_memory(uconn->pool->worker, &uconn->deferred);
+}
+
+static void
+leave_list(struct uconn *uconn)
+{
+	struct peer_local *local = local_of(uconn);
+
+	list_remove(&uconn->node);
+	if (uconn->state == UCONN_IDLE)
+		atomic_store(&local->n_idle,
+		    atomic_load_explicit(&local->n_idle, memory_order_relaxed) -
+			1);
+}
+
+/* What the connection had of its peer is free again. */
+static void
+give_back(struct uconn *uconn)
+{
+	struct peer *peer = uconn->peer;
+
+	if (uconn->is_in_flight)
+		atomic_fetch_sub(&peer->in_flight, 1);
+	uconn->is_in_flight = false;
+	if (uconn->holds_slot)
+		peer_put_slot(peer);
+	peer_closed(peer);
+	if (uconn->holds_slot)
+		upstream_slot_freed(peer->upstream);
+	uconn->holds_slot = false;
+}
+
+void
+uconn_close(struct uconn *uconn)
+{
+	if (uconn->state == UCONN_CLOSED)
+		return;
+	leave_list(uconn);
+	uconn->state = UCONN_CLOSED;
+	uconn->exchange = NULL;
+	timer_disarm(&uconn->timer);
+	if (event_initialized(&uconn->again))
+		event_del(&uconn->again);
+	io_close(&uconn->io);
+	give_back(uconn);
+	worker_defer(uconn->pool->worker, &uconn->deferred);
+}
+
+static void
+on_ending_long(struct worker *worker, struct timer *timer)
+{
+	struct uconn *uconn = CONTAINER_OF(timer, struct uconn, timer);
+	struct peer *peer = uconn->peer;
+
+	/* Nobody will replace a peer that we did not start. */
+	if (peer->is_remote) {
+		uconn_close(uconn);
+		return;
+	}
+	log_warn("upstream=%s instance=%llu pid=%u peer=%s still works %d s "
+		 "after its client left",
+	    peer->upstream->name, (unsigned long long)peer->instance, peer->pid,
+	    peer->text, ENDING_WARN_MS / 1000);
+}
+
+void
+uconn_end(struct uconn *uconn)
+{
+	struct worker *worker = uconn->pool->worker;
+
+	if (uconn->state == UCONN_CLOSED || uconn->state == UCONN_ENDING)
+		return;
+	leave_list(uconn);
+	uconn->state = UCONN_ENDING;
+	uconn->exchange = NULL;
+	list_push_back(&local_of(uconn)->ending, &uconn->node);
+	timer_arm(worker,
+	    timer_class_of(worker, ENDING_WARN_MS, on_ending_long),
+	    &uconn->timer);
+	io_read_start(&uconn->io);
+	io_shutdown(&uconn->io);
+}
+
+/* ---- lists ---- */
+
+void
+uconn_set_busy(struct uconn *uconn)
+{
+	leave_list(uconn);
+	uconn->state = UCONN_BUSY;
+	timer_disarm(&uconn->timer);
+	list_push_back(&local_of(uconn)->busy, &uconn->node);
+}
+
+static void
+on_idle_too_long(struct worker *worker, struct timer *timer)
+{
+	struct uconn *uconn = CONTAINER_OF(timer, struct uconn, timer);
+
+	if (uconn->holds_slot)
+		uconn_end(uconn);
+	else
+		uconn_close(uconn);
+}
+
+void
+uconn_set_idle(struct uconn *uconn, int idle_ms)
+{
+	struct worker *worker = uconn->pool->worker;
+	struct peer_local *local = local_of(uconn);
+	struct timer_class *cls = uconn->timer.cls;
+
+	leave_list(uconn);
+	uconn->state = UCONN_IDLE;
+	list_push_front(&local->idle, &uconn->node);
+	/* Who waits looks at this number from another thread, after it has
+	 * counted itself as waiting. */
+	atomic_store(&local->n_idle,
+	    atomic_load_explicit(&local->n_idle, memory_order_relaxed) + 1);
+	if (cls == NULL || cls->length_ms != idle_ms ||
+	    cls->expired != on_idle_too_long)
+		cls = timer_class_of(worker, idle_ms, on_idle_too_long);
+	timer_arm(worker, cls, &uconn->timer);
+}
+
+/* ---- coming up ---- */
+
+static void
+on_connect_too_long(struct worker *worker, struct timer *timer)
+{
+	struct uconn *uconn = CONTAINER_OF(timer, struct uconn, timer);
+
+	pool_uconn_failed(uconn, POOL_CONNECT_TIMEOUT);
+}
+
+static void
+come_up(struct uconn *uconn)
+{
+	uconn_set_busy(uconn);
+	uconn->connected_us = clock_now_us();
+	io_read_start(&uconn->io);
+}
+
+/* 1: up; 0: on its way; -1: failed, errno. */
+static int
+try_connect(struct uconn *uconn, int fd)
+{
+	const struct addr *addr = &uconn->peer->addr;
+
+	if (connect(fd, &addr->u.sa, addr->len) == 0)
+		return 1;
+	if (errno == EINPROGRESS || errno == EINTR)
+		return 0;
+	return -1;
+}
+
+static void
+take_fd(struct uconn *uconn, int fd, bool is_up)
+{
+	io_init(&uconn->io, uconn->pool->worker, fd, &io_plain,
+	    &uconn_io_events, uconn->io.high_bytes, !is_up);
+}
+
+static void on_again(evutil_socket_t fd, short what, void *arg);
+
+static int
+try_later(struct uconn *uconn, int fd)
+{
+	struct timeval soon = { 0, AGAIN_MS * 1000 };
+
+	uconn->io.fd = fd;
+	event_assign(
+	    &uconn->again, uconn->pool->worker->base, -1, 0, on_again, uconn);
+	return event_add(&uconn->again, &soon);
+}
+
+/* The backlog of a unix socket was full: busy, not down. */
+static void
+on_again(evutil_socket_t unused, short what, void *arg)
+{
+	struct uconn *uconn = arg;
+	int fd = uconn->io.fd;
+	int result = try_connect(uconn, fd);
+
+	if (result == -1 && errno == EAGAIN && try_later(uconn, fd) == 0)
+		return;
+	take_fd(uconn, fd, result == 1);
+	if (result == -1) {
+		log_debug(
+		    "peer=%s connect: %s", uconn->peer->text, strerror(errno));
+		pool_uconn_failed(uconn, POOL_CONNECT_FAILED);
+	} else if (result == 1) {
+		come_up(uconn);
+		pool_uconn_up(uconn);
+	}
+}
+
+static int
+open_socket(const struct peer *peer)
+{
+	int family = peer->addr.u.sa.sa_family;
+	int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int one = 1;
+
+	if (fd != -1 && family != AF_UNIX &&
+	    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) == -1)
+		log_errno("peer=%s TCP_NODELAY", peer->text);
+	return fd;
+}
+
+static struct uconn *
+new_uconn(struct pool *pool, struct peer *peer,
+    const struct pool_limits *limits, bool holds_slot)
+{
+	struct uconn *uconn = pool_of_get(&pool->uconns);
+
+	memset(uconn, 0, sizeof(*uconn));
+	uconn->io.fd = -1;
+	uconn->io.high_bytes = limits->buffer_bytes;
+	uconn->state = UCONN_CONNECTING;
+	uconn->pool = pool;
+	uconn->peer = peer;
+	peer_ref(peer);
+	uconn->holds_slot = holds_slot;
+	uconn->is_in_flight = true;
+	uconn->idle_max = limits->idle_max;
+	uconn->idle_timeout_ms = limits->idle_timeout_ms;
+	uconn->deferred.release = release_memory;
+	list_push_back(&local_of(uconn)->busy, &uconn->node);
+	list_push_back(&pool->all, &uconn->in_pool);
+	return uconn;
+}
+
+struct uconn *
+uconn_new(struct pool *pool, struct peer *peer,
+    const struct pool_limits *limits, bool holds_slot)
+{
+	struct uconn *uconn = new_uconn(pool, peer, limits, holds_slot);
+	int fd = open_socket(peer);
+	int result = fd == -1 ? -1 : try_connect(uconn, fd);
+	int error = errno;
+
+	if (result == -1 && fd != -1 && error == EAGAIN &&
+	    peer->addr.u.sa.sa_family == AF_UNIX)
+		result = try_later(uconn, fd);
+	else if (fd != -1)
+		take_fd(uconn, fd, result == 1);
+	if (result == -1) {
+		uconn_close(uconn);
+		errno = error;
+		return NULL;
+	}
+	if (result == 1)
+		come_up(uconn);
+	else
+		timer_arm(pool->worker,
+		    timer_class_of(pool->worker, limits->connect_timeout_ms,
+			on_connect_too_long),
+		    &uconn->timer);
+	return uconn;
+}
+
+/* ---- what the io says ---- */
+
+static void
+drop_bytes(struct uconn *uconn)
+{
+	struct worker *worker = uconn->pool->worker;
+	struct buf *buf = buf_get(worker);
+	ssize_t n = io_read(&uconn->io, buf->bytes, buf->room);
+
+	buf_put(worker, &buf);
+	if (n == IO_EOF || n == IO_BROKEN)
+		uconn_close(uconn);
+}
+
+static void
+on_readable(struct io *io)
+{
+	struct uconn *uconn = CONTAINER_OF(io, struct uconn, io);
+
+	switch (uconn->state) {
+	case UCONN_BUSY:
+		if (uconn->exchange != NULL)
+			uconn->exchange->ops->readable(uconn->exchange);
+		else
+			io_read_pause(io); /* its next user will see it */
+		return;
+	case UCONN_IDLE:
+		/* Closed, or bytes that nobody asked for. */
+		uconn_close(uconn);
+		return;
+	case UCONN_ENDING:
+		drop_bytes(uconn);
+		return;
+	case UCONN_CONNECTING:
+	case UCONN_CLOSED:
+		return;
+	}
+}
+
+static void
+on_drained(struct io *io)
+{
+	struct uconn *uconn = CONTAINER_OF(io, struct uconn, io);
+
+	if (uconn->state == UCONN_BUSY && uconn->exchange != NULL)
+		uconn->exchange->ops->drained(uconn->exchange);
+}
+
+static void
+on_closed(struct io *io, int error)
+{
+	struct uconn *uconn = CONTAINER_OF(io, struct uconn, io);
+
+	switch (uconn->state) {
+	case UCONN_BUSY:
+		if (uconn->exchange != NULL)
+			uconn->exchange->ops->closed(uconn->exchange, error);
+		return;
+	case UCONN_IDLE:
+		uconn_close(uconn);
+		return;
+	case UCONN_ENDING:
+		/* Reading goes on until the peer's end. */
+	case UCONN_CONNECTING:
+	case UCONN_CLOSED:
+		return;
+	}
+}
+
+static void
+on_connected(struct io *io, int error)
+{
+	struct uconn *uconn = CONTAINER_OF(io, struct uconn, io);
+
+	if (uconn->state != UCONN_CONNECTING)
+		return;
+	if (error != 0) {
+		log_debug(
+		    "peer=%s connect: %s", uconn->peer->text, strerror(error));
+		pool_uconn_failed(uconn, POOL_CONNECT_FAILED);
+		return;
+	}
+	come_up(uconn);
+	pool_uconn_up(uconn);
+}
