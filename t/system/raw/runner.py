@@ -53,8 +53,8 @@ class RawClient(scalws.Client):
         except socket.timeout:
             raise Wrong("no answer, and not closed")
 
-    def is_closed(self):
-        self.sock.settimeout(PATIENCE * scalws.SLOW)
+    def is_closed(self, patience=PATIENCE):
+        self.sock.settimeout(patience * scalws.SLOW)
         if self.buffer:
             raise Wrong(f"unasked bytes: {self.buffer[:200]!r}")
         try:
@@ -107,9 +107,6 @@ class Bench:
         got = [m for m in self.received() if m.target != b"/after"]
         for message in got:
             check_forwarded(message)
-        for message in got:
-            if any(b"\n" in v or b"\0" in v for _, v in message.fields):
-                raise Wrong(f"bytes in a value: {message}")
         complaints = [judge(outcome, answers, closed, got)
                       for outcome in row.outcomes]
         if None not in complaints:
@@ -153,7 +150,9 @@ class Bench:
             return answers, self.ask_again(client)
         if wanted == {EITHER}:
             return answers, EITHER
-        return answers, CLOSED if client.is_closed() else OPEN
+        # Nothing fits already: no need to wait long for the end.
+        patience = PATIENCE if wanted else 0.05
+        return answers, CLOSED if client.is_closed(patience) else OPEN
 
     @staticmethod
     def is_enough(outcome, answers):
