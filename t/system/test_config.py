@@ -113,7 +113,7 @@ def test_open_comment_is_refused(port):
 
 def test_syntax_error(port):
     text = scalws.conf_text(Daemon(good(port)).conf)
-    refused(text + "workers = = 3;\n", "scalws.conf:", "syntax")
+    refused(text + "backlog = = 3;\n", "scalws.conf:", "syntax")
 
 
 def test_include_of_a_directory(port):
@@ -286,7 +286,7 @@ def test_bad_file_does_not_start(port):
     'sites = ( { listen = [ "" ]; } );', 'sites = ( { names = [ "" ]; } );',
     "x" * 100000, "(" * 5000, "sites = " + "( " * 5000, "\0", "\xff" * 50,
     'user = "' + "u" * 70000 + '";', '@include "' + "i" * 5000 + '"\n',
-])
+], ids=lambda text: ascii(text[:20]))
 def test_rubbish_is_refused_not_crashed_on(text):
     one = Daemon("")
     one.file.write_bytes(text.encode("latin-1"))

@@ -10,7 +10,8 @@ import pytest
 import scalws
 from scalws import Helper, get, wait_for
 
-BUILD = os.environ.get("SCALWS_BUILD") or os.path.dirname(scalws.scalwsd())
+BUILD = os.environ.get("SCALWS_BUILD") or os.path.dirname(
+    os.environ.get("SCALWSD", "build/scalwsd"))
 
 
 @pytest.mark.exact
