@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "proxy/upstream/peer.h"
+#include "proxy/upstream/probe.h"
 #include "proxy/upstream/uconn.h"
 #include "proxy/upstream/upstream.h"
 #include "src/base/log.h"
@@ -23,6 +24,7 @@ struct pool_wait {
 	struct upstream *upstream; /* counted */
 	struct pool *pool;
 	struct pool_limits limits;
+	uint32_t buffer_bytes;
 	bool fresh;
 	bool is_cancelled; /* only the mail still knows it */
 	pool_ready_cb *on_ready;
@@ -41,6 +43,7 @@ pool_new(struct worker *worker, struct upstream_registry *registry)
 	pool->uconns.bytes = sizeof(struct uconn);
 	pool->waits.bytes = sizeof(struct pool_wait);
 	list_init(&pool->all);
+	list_init(&pool->probes);
 	worker->slots[WORKER_POOL] = pool;
 	return pool;
 }
@@ -53,6 +56,7 @@ pool_free(struct pool **pool_at)
 
 	if (pool == NULL)
 		return;
+	probe_end_all(&pool->probes);
 	while ((node = list_first(&pool->all)) != NULL)
 		uconn_free(LIST_ENTRY(node, struct uconn, in_pool));
 	pool_of_trim(&pool->uconns, 0);
@@ -122,6 +126,7 @@ new_wait(struct pool *pool, struct upstream *upstream,
 	wait->upstream = upstream;
 	upstream_ref(upstream);
 	wait->limits = *ask->limits;
+	wait->buffer_bytes = ask->buffer_bytes;
 	wait->fresh = ask->fresh;
 	wait->on_ready = on_ready;
 	wait->arg = arg;
@@ -193,7 +198,8 @@ use_grant(struct pool *pool, struct pool_wait *wait, struct peer *peer)
 		answer(wait, uconn, POOL_OK);
 		return;
 	}
-	uconn = uconn_new(pool, peer, &wait->limits, capped);
+	uconn =
+	    uconn_new(pool, peer, &wait->limits, wait->buffer_bytes, capped);
 	if (uconn == NULL) {
 		note_connect_failure(pool, peer, strerror(errno));
 		answer(wait, NULL, POOL_CONNECT_FAILED);
@@ -261,8 +267,9 @@ queue_up(struct pool *pool, struct upstream *upstream,
 	    timer_class_of(pool->worker, ask->limits->queue_timeout_ms,
 		on_queued_too_long),
 	    &wait->timer);
-	failure = upstream_enqueue(upstream, &wait->shared, ask->client,
-	    ask->limits->queue_length, ask->limits->queue_timeout_ms);
+	failure = upstream_enqueue(upstream, &wait->shared,
+	    addr_hash_client(ask->client), ask->limits->queue_length,
+	    ask->limits->queue_timeout_ms);
 	if (failure == POOL_OK)
 		*wait_at = wait;
 	else
@@ -305,7 +312,8 @@ take(struct pool *pool, struct peer *peer, const struct pool_ask *ask,
 		upstream_slot_freed(peer->upstream);
 		return false;
 	}
-	*uconn_at = uconn_new(pool, peer, ask->limits, capped);
+	*uconn_at =
+	    uconn_new(pool, peer, ask->limits, ask->buffer_bytes, capped);
 	return true;
 }
 

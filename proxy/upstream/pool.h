@@ -12,6 +12,7 @@
 
 #include "src/base/compiler.h"
 
+struct addr;
 struct pool;
 struct pool_wait;
 struct uconn;
@@ -42,17 +43,17 @@ struct pool_limits {
 	uint32_t queue_length;
 	int queue_timeout_ms;
 	int connect_timeout_ms;
-	int idle_timeout_ms;   /* how long a kept connection may be idle */
-	unsigned idle_max;     /* kept per peer and worker */
-	uint32_t buffer_bytes; /* high mark of what waits to be written */
+	int idle_timeout_ms; /* how long a kept connection may be idle */
+	unsigned idle_max;   /* kept per peer and worker */
 };
 
 struct pool_ask {
-	const struct pool_limits *limits; /* lives until the wait is over */
-	uint64_t client; /* who is asked for: fairness of the queue */
-	bool fresh;      /* no kept connection: one has just failed */
-	/* The request cannot be sent twice: look whether a kept connection
-	 * is still alive before it is used. */
+	const struct pool_limits *limits; /* copied */
+	uint32_t buffer_bytes;     /* high mark of what waits to be written */
+	const struct addr *client; /* whom it is for: fairness of the queue */
+	bool fresh;                /* no kept connection: one just failed */
+	/* The request cannot be sent twice: look whether a kept connection is
+	 * still alive before it is used. */
 	bool careful;
 };
 

@@ -34,4 +34,8 @@ typedef void probe_done_cb(void *arg, const struct probe_answer *answer);
 void probe_start(struct worker *worker, const struct probe_ask *ask,
     probe_done_cb *done, void *arg);
 
+/* Ends those of a pool (pool_free). */
+struct list;
+void probe_end_all(struct list *probes);
+
 #endif

@@ -269,13 +269,13 @@ open_socket(const struct peer *peer)
 
 static struct uconn *
 new_uconn(struct pool *pool, struct peer *peer,
-    const struct pool_limits *limits, bool holds_slot)
+    const struct pool_limits *limits, uint32_t buffer_bytes, bool holds_slot)
 {
 	struct uconn *uconn = pool_of_get(&pool->uconns);
 
 	memset(uconn, 0, sizeof(*uconn));
 	uconn->io.fd = -1;
-	uconn->io.high_bytes = limits->buffer_bytes;
+	uconn->io.high_bytes = buffer_bytes;
 	uconn->state = UCONN_CONNECTING;
 	uconn->pool = pool;
 	uconn->peer = peer;
@@ -292,9 +292,10 @@ new_uconn(struct pool *pool, struct peer *peer,
 
 struct uconn *
 uconn_new(struct pool *pool, struct peer *peer,
-    const struct pool_limits *limits, bool holds_slot)
+    const struct pool_limits *limits, uint32_t buffer_bytes, bool holds_slot)
 {
-	struct uconn *uconn = new_uconn(pool, peer, limits, holds_slot);
+	struct uconn *uconn =
+	    new_uconn(pool, peer, limits, buffer_bytes, holds_slot);
 	int fd = open_socket(peer);
 	int result = fd == -1 ? -1 : try_connect(uconn, fd);
 	int error = errno;

@@ -61,14 +61,16 @@ struct pool {
 	struct worker *worker;
 	struct upstream_registry *registry;
 	struct pool_of uconns, waits;
-	struct list all; /* uconns, until their memory is given back */
+	struct list probes; /* struct probe, under way */
+	struct list all;    /* uconns, until their memory is given back */
 };
 
 /* A new one to this peer. What the caller has taken of the peer (open, a slot,
  * in_flight) is the uconn's from now on. State CONNECTING or BUSY; NULL with
  * errno: it was refused at once, and everything was given back. */
 struct uconn *uconn_new(struct pool *pool, struct peer *peer,
-    const struct pool_limits *limits, bool holds_slot) MUST_CHECK;
+    const struct pool_limits *limits, uint32_t buffer_bytes,
+    bool holds_slot) MUST_CHECK;
 /* Close it now, give back what it holds. The memory goes at the end of the loop
  * round. Safe to call twice. */
 void uconn_close(struct uconn *uconn);

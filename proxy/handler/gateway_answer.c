@@ -1,0 +1,207 @@
+/*
+ * The gateway, the answer's side: what a peer says goes to the client, as fast
+ * as that takes it.
+ * Between the exchange's events and response.h.
+ */
+#include <string.h>
+
+#include "proxy/core/response.h"
+#include "proxy/handler/gateway_gate.h"
+#include "proxy/upstream/peer.h"
+#include "proxy/upstream/uconn.h"
+#include "proxy/upstream/upstream.h"
+#include "src/base/log.h"
+
+/* ---- time ---- */
+
+static void
+on_silence(struct worker *worker, struct timer *timer)
+{
+	struct gate *gate = CONTAINER_OF(timer, struct gate, timer);
+	struct uconn *uconn = gate->uconn;
+
+	if (gate->attempt == NULL)
+		return;
+	/* The client is the slow one: its own limits apply. */
+	if (gate->paused ||
+	    (!gate->sent_last && !gate->send_full && !gate->stopped)) {
+		gate_watch(gate);
+		return;
+	}
+	log_warn("r=%s upstream=%s peer=%s pid=%u sent nothing for %d ms",
+	    request_id(gate->request).ptr, gate->route->name, uconn->peer->text,
+	    uconn->peer->pid, gate->route->response_timeout_ms);
+	gate->attempt->exchange.ops->cancel(&gate->attempt->exchange);
+	peer_count(uconn->peer, worker->index, true);
+	gate_drop_attempt(gate);
+	pool_abandon(worker->slots[WORKER_POOL], &uconn);
+	gate_refuse(gate, 504, "no answer in time");
+}
+
+void
+gate_watch(struct gate *gate)
+{
+	struct worker *worker = gate->gateway->worker;
+	struct timer_class *cls = gate->timer.cls;
+
+	if (cls == NULL || cls->expired != on_silence)
+		cls = timer_class_of(
+		    worker, gate->route->response_timeout_ms, on_silence);
+	timer_arm(worker, cls, &gate->timer);
+}
+
+/* ---- the answer ---- */
+
+/* The client takes no more: nor do we. */
+static void
+heed(struct gate *gate, enum response_result result)
+{
+	struct exchange *exchange = &gate->attempt->exchange;
+
+	if (LIKELY(result == RESPONSE_OK) || gate->paused)
+		return;
+	gate->paused = true;
+	exchange->ops->pause(exchange);
+}
+
+static uint64_t
+length_of(const struct h1_response *head)
+{
+	switch (head->body) {
+	case BODY_NONE:
+		/* What a GET would bring, for HEAD and 304. */
+		if (header_has(&head->headers, HEADER_CONTENT_LENGTH))
+			return head->content_length;
+		return RESPONSE_LENGTH_UNKNOWN;
+	case BODY_LENGTH:
+		return head->content_length;
+	case BODY_CHUNKED:
+	case BODY_UNTIL_CLOSE:
+		break;
+	}
+	return RESPONSE_LENGTH_UNKNOWN;
+}
+
+/* An event stream is of no use if it waits for more of itself. */
+static bool
+is_stream(const struct h1_response *head, const char *base)
+{
+	const struct header_field *type, *buffering;
+
+	type = header_get(&head->headers, HEADER_CONTENT_TYPE);
+	buffering = header_get(&head->headers, HEADER_X_ACCEL_BUFFERING);
+	if (type != NULL &&
+	    str_starts_with(header_value(base, type), STR("text/event-stream")))
+		return true;
+	return buffering != NULL &&
+	       str_eq_nocase(header_value(base, buffering), STR("no"));
+}
+
+static void
+on_head(
+    struct exchange *exchange, const struct h1_response *head, const char *base)
+{
+	struct gate *gate = exchange->owner;
+	struct response_head answer = {
+		.status = head->status,
+		.length = length_of(head),
+		.fields = &head->headers,
+		.base = base,
+		.flush_always = is_stream(head, base),
+	};
+
+	gate->answered = true;
+	gate_watch(gate);
+	heed(gate, response_start(gate->request, &answer));
+}
+
+static void
+on_inform(
+    struct exchange *exchange, const struct h1_response *head, const char *base)
+{
+	struct gate *gate = exchange->owner;
+	struct request *request = gate->request;
+	struct response_head inform = {
+		.status = head->status, .fields = &head->headers, .base = base
+	};
+
+	gate_watch(gate);
+	if (request->front->inform != NULL && !request->is_gone)
+		request->front->inform(request, &inform);
+}
+
+static void
+on_data(struct exchange *exchange, const char *from, size_t len)
+{
+	struct gate *gate = exchange->owner;
+
+	gate_watch(gate);
+	heed(gate, response_write(gate->request, from, len));
+}
+
+static void
+on_idle(struct exchange *exchange)
+{
+	struct gate *gate = exchange->owner;
+
+	if (gate->answered)
+		heed(gate, response_flush(gate->request));
+}
+
+static void
+on_end(struct exchange *exchange, bool reusable)
+{
+	struct gate *gate = exchange->owner;
+	struct request *request = gate->request;
+	struct worker *worker = gate->gateway->worker;
+	struct pool *pool = worker->slots[WORKER_POOL];
+	struct uconn *uconn = gate->uconn;
+
+	peer_count(uconn->peer, worker->index, request->status >= 500);
+	gate_drop_attempt(gate);
+	if (LIKELY(reusable))
+		pool_release(pool, &uconn);
+	else
+		pool_close(pool, &uconn, false);
+	gate_forget(gate);
+	response_end(request);
+}
+
+static void
+on_failed(
+    struct exchange *exchange, enum exchange_failure failure, const char *why)
+{
+	struct gate *gate = exchange->owner;
+
+	gate_failed(gate, gate->uconn, failure, why);
+}
+
+static void
+on_takes_more(struct exchange *exchange)
+{
+	struct gate *gate = exchange->owner;
+
+	gate->send_full = false;
+	gate_watch(gate);
+	gate_pump(gate);
+}
+
+static void
+on_stderr(struct exchange *exchange, const char *from, size_t len)
+{
+	struct gate *gate = exchange->owner;
+
+	log_info("r=%s app=%s stderr: %.*s", request_id(gate->request).ptr,
+	    gate->route->name, (int)len, from);
+}
+
+const struct exchange_events gate_events = {
+	.on_inform = on_inform,
+	.on_head = on_head,
+	.on_body = on_data,
+	.on_idle = on_idle,
+	.on_end = on_end,
+	.on_failed = on_failed,
+	.on_writable = on_takes_more,
+	.on_stderr = on_stderr,
+};

@@ -1,0 +1,33 @@
+/*
+ * The rule for repeating a request.
+ * Asked by the gateway when an exchange has failed.
+ */
+#include "proxy/handler/gateway_retry.h"
+
+bool
+gateway_may_retry(const struct attempt_end *end)
+{
+	if (end->is_answered || end->got_bytes || !end->is_whole ||
+	    end->tries >= GATEWAY_TRIES_MAX)
+		return false;
+	switch (end->failure) {
+	case EXCHANGE_CONNECT:
+		return true;
+	case EXCHANGE_CLOSED:
+		if (!end->sent_bytes)
+			return true;
+		return end->is_idempotent && (end->was_kept || end->tries < 2);
+	case EXCHANGE_TRUNCATED:
+	case EXCHANGE_MALFORMED:
+	case EXCHANGE_TOO_LARGE:
+	case EXCHANGE_REFUSED:
+		break;
+	}
+	return false;
+}
+
+unsigned
+gateway_status(enum exchange_failure failure)
+{
+	return 502;
+}

@@ -1,0 +1,35 @@
+/*
+ * May a failed attempt be repeated, and what is a client told if not?
+ * A table of its own, because a POST sent twice is money spent twice.
+ * Pure.
+ */
+#ifndef HANDLER_GATEWAY_RETRY_H
+#define HANDLER_GATEWAY_RETRY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "proxy/upstream/exchange.h"
+
+#define GATEWAY_TRIES_MAX 3
+
+struct attempt_end {
+	enum exchange_failure failure;
+	unsigned tries;     /* begun so far, this one included */
+	bool was_kept;      /* on a connection that had served before */
+	bool sent_bytes;    /* something of the request has left us */
+	bool got_bytes;     /* of an answer */
+	bool is_answered;   /* the client has been sent a head */
+	bool is_idempotent; /* RFC 9110 section 9.2.2 */
+	bool is_whole;      /* the body can be sent again from its start */
+};
+
+/* Repeated only when nothing of an answer came, the body is still here, and
+ * either nothing was sent or repeating does no harm. A fresh connection that
+ * was closed without an answer may mean that the request itself kills the
+ * process: such a one is repeated once. */
+bool gateway_may_retry(const struct attempt_end *end);
+/* 502 or 504. */
+unsigned gateway_status(enum exchange_failure failure);
+
+#endif
