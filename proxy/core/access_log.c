@@ -37,8 +37,8 @@ struct access_log {
 };
 
 struct access_log *
-access_log_new(int fd, const char *path, enum conf_log_format format,
-    unsigned n_workers)
+access_log_new(
+    int fd, const char *path, enum conf_log_format format, unsigned n_workers)
 {
 	struct access_log *log =
 	    mem_alloc(sizeof(*log) + n_workers * sizeof(log->parts[0]));
@@ -47,8 +47,7 @@ access_log_new(int fd, const char *path, enum conf_log_format format,
 	log->n_workers = n_workers;
 	log->path = mem_strdup(path);
 	for (unsigned i = 0; i < n_workers; i++) {
-		log->parts[i].fd =
-		    i == 0 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+		log->parts[i].fd = i == 0 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, 0);
 		if (log->parts[i].fd == -1)
 			log_errno("%s: no descriptor for worker %u", path, i);
 	}

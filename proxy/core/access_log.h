@@ -30,8 +30,7 @@ void access_log_add(struct access_log *log, const struct request *request);
 /* Write what this worker has gathered; the tick calls it. */
 void access_log_flush(struct access_log *log, struct worker *worker);
 /* Flush to the old file and go on in `fd`, which is taken over. */
-void access_log_reopen(
-    struct access_log *log, struct worker *worker, int fd);
+void access_log_reopen(struct access_log *log, struct worker *worker, int fd);
 /* This worker writes no more to it. */
 void access_log_leave(struct access_log *log, struct worker *worker);
 

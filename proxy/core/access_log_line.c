@@ -150,7 +150,8 @@ utf8_len(const unsigned char *at, size_t left)
 	for (size_t i = 1; i < n; i++)
 		if ((at[i] & 0xc0) != 0x80)
 			return 0;
-	if ((at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xed && at[1] > 0x9f) ||
+	if ((at[0] == 0xe0 && at[1] < 0xa0) ||
+	    (at[0] == 0xed && at[1] > 0x9f) ||
 	    (at[0] == 0xf0 && at[1] < 0x90) || (at[0] == 0xf4 && at[1] > 0x8f))
 		return 0;
 	return n;
@@ -223,8 +224,8 @@ put_times(struct line *line, const struct request *request)
 		put_span(line, "queue_ms", times->queued_us,
 		    times->taken_us != 0 ? times->taken_us : times->end_us);
 	if (times->connected_us != 0)
-		put_span(line, "connect_ms", times->taken_us,
-		    times->connected_us);
+		put_span(
+		    line, "connect_ms", times->taken_us, times->connected_us);
 	put_span(line, "first_byte_ms", times->start_us, times->first_byte_us);
 	put_span(line, "total_ms", times->start_us, times->end_us);
 }
@@ -255,14 +256,13 @@ put_json(struct line *line, const struct request *request)
 	if (request->upstream_name != NULL) {
 		put_member(line, "app", str_of(request->upstream_name),
 		    NAME_MAX_BYTES);
-		put_number_member(
-		    line, "instance", request->upstream_instance);
+		put_number_member(line, "instance", request->upstream_instance);
 		put_number_member(line, "pid", request->upstream_pid);
 		put_number_member(line, "tries", request->tries);
 	}
 	if (request->id[0] != '\0')
-		put_member(line, "request_id", str_of(request->id),
-		    NAME_MAX_BYTES);
+		put_member(
+		    line, "request_id", str_of(request->id), NAME_MAX_BYTES);
 	put_member(line, "referer", field(request, HEADER_REFERER), FIELD_MAX);
 	put_member(
 	    line, "user_agent", field(request, HEADER_USER_AGENT), FIELD_MAX);

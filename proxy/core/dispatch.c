@@ -129,8 +129,7 @@ find_route(struct request *request)
 	    request->site, request->path, request->head.method, &allowed);
 	if (request->route == NULL && allowed != 0) {
 		request->why = "method not allowed";
-		response_error(
-		    request, 405, allow_line(allowed, line), NULL);
+		response_error(request, 405, allow_line(allowed, line), NULL);
 		return -1;
 	}
 	if (request->route == NULL)
@@ -170,7 +169,8 @@ request_dispatch(struct request *request)
 	    (struct str){ request->base + head->method_at, head->method_len };
 	request->target =
 	    (struct str){ request->base + head->target, head->target_len };
-	request->body_is_whole = head->body == BODY_NONE ||
+	request->body_is_whole =
+	    head->body == BODY_NONE ||
 	    (head->body == BODY_LENGTH && head->content_length == 0);
 	request_begin(request);
 	request_enter(request);

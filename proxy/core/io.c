@@ -77,8 +77,8 @@ set_mask(struct io *io, short mask)
 static short
 write_mask(const struct io *io)
 {
-	return (io->out_bytes > 0 || io->connecting) && !io->broken ? EV_WRITE :
-	                                                              0;
+	return (io->out_bytes > 0 || io->connecting) && !io->broken ? EV_WRITE
+								    : 0;
 }
 
 void
@@ -229,8 +229,8 @@ io_write(struct io *io, const struct iovec *from, int count)
 		return IO_DEAD;
 	}
 	for (int i = 0; i < count; i++) {
-		size_t done = (size_t)n < from[i].iov_len ? (size_t)n :
-		                                            from[i].iov_len;
+		size_t done =
+		    (size_t)n < from[i].iov_len ? (size_t)n : from[i].iov_len;
 
 		n -= (ssize_t)done;
 		if (done < from[i].iov_len)
@@ -464,6 +464,6 @@ io_looks_alive(struct io *io)
 	char byte;
 
 	return io->fd != -1 && !io->broken &&
-	    recv(io->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == -1 &&
-	    errno == EAGAIN;
+	       recv(io->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == -1 &&
+	       errno == EAGAIN;
 }

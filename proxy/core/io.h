@@ -37,7 +37,8 @@ struct io_events {
 	/* After IO_FULL: what is left is at or below half the high mark. After
 	 * io_await_empty: nothing is left. */
 	void (*on_drained)(struct io *io);
-	/* The peer has closed (both or its writing side) while reading was paused
+	/* The peer has closed (both or its writing side) while reading was
+	 * paused
 	 * (`error` 0 or its errno), or a write failed, direct or queued
 	 * (`error` is its errno; also while reading is on). Comes at most once;
 	 * the io is still to be closed by the owner. Unread bytes may wait:
@@ -52,7 +53,8 @@ enum io_result {
 	IO_OK,   /* written, or queued below the high mark */
 	IO_FULL, /* taken as well, but stop until on_drained */
 	/* The connection is broken, nothing more will be written. on_closed
-	 * follows once, from the loop; until then reading may still give bytes. */
+	 * follows once, from the loop; until then reading may still give bytes.
+	 */
 	IO_DEAD,
 };
 
@@ -86,8 +88,8 @@ struct io {
 	bool broken; /* a write failed; nothing more goes out */
 	int error;   /* of a failed write, until on_closed told it */
 	uint32_t high_bytes;
-	uint32_t out_bytes;          /* queued */
-	uint64_t sent_bytes;         /* taken by the socket, ever */
+	uint32_t out_bytes;  /* queued */
+	uint64_t sent_bytes; /* taken by the socket, ever */
 	struct buf *out_first, *out_last;
 	struct deferred later; /* what must be said from the loop */
 	void *transport;       /* of ops */
@@ -120,16 +122,16 @@ ssize_t io_read(struct io *io, void *to, size_t room) MUST_CHECK;
 
 /* Write all pieces (at most 8) in order. Tries the socket at once if nothing is
  * queued. */
-enum io_result io_write(struct io *io, const struct iovec *from, int count)
-    MUST_CHECK;
+enum io_result io_write(
+    struct io *io, const struct iovec *from, int count) MUST_CHECK;
 static inline bool
 io_is_drained(const struct io *io)
 {
 	return io->out_bytes == 0;
 }
 
-/* on_drained comes once when nothing is queued any more (from the loop, also when
- * that is so already): how an owner closes after its last byte. */
+/* on_drained comes once when nothing is queued any more (from the loop, also
+ * when that is so already): how an owner closes after its last byte. */
 void io_await_empty(struct io *io);
 /* Shut down the writing side once all is written; reading goes on. */
 void io_shutdown(struct io *io);

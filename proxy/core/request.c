@@ -15,8 +15,8 @@
 /* ---- memory ---- */
 
 struct request *
-request_new(struct worker *worker, const struct front_ops *front,
-    void *front_state)
+request_new(
+    struct worker *worker, const struct front_ops *front, void *front_state)
 {
 	struct request *request;
 

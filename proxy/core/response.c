@@ -16,7 +16,7 @@ static bool
 has_body(const struct request *request)
 {
 	return request->head.method != METHOD_HEAD &&
-	    status_has_body(request->status);
+	       status_has_body(request->status);
 }
 
 static enum response_result
@@ -108,8 +108,8 @@ response_error(struct request *request, unsigned status, struct str lines,
 /* ---- whole answers ---- */
 
 struct str
-response_field_lines(struct arena *arena, const struct conf_field *fields,
-    size_t n_fields)
+response_field_lines(
+    struct arena *arena, const struct conf_field *fields, size_t n_fields)
 {
 	size_t len = 0;
 	char *text, *at;
@@ -135,7 +135,8 @@ response_fixed_make(struct arena *arena, unsigned status, struct str lines,
 
 	if (!status_has_body(status)) {
 		body = STR("");
-		head = arena_printf(arena, "%.*s\r\n", (int)lines.len, lines.ptr);
+		head =
+		    arena_printf(arena, "%.*s\r\n", (int)lines.len, lines.ptr);
 	} else {
 		size_t n = str_put_u64(number, body.len);
 
@@ -145,10 +146,10 @@ response_fixed_make(struct arena *arena, unsigned status, struct str lines,
 	}
 	fixed->status = status;
 	fixed->head = str_of(head);
-	fixed->body = (struct str){
-		arena_memdup0(arena, body.ptr == NULL ? "" : body.ptr, body.len),
-		body.len
-	};
+	fixed->body =
+	    (struct str){ arena_memdup0(arena, body.ptr == NULL ? "" : body.ptr,
+			      body.len),
+		    body.len };
 }
 
 void
@@ -161,6 +162,5 @@ response_fixed_send(struct request *request, const struct response_fixed *fixed)
 	if (request->head.method != METHOD_HEAD)
 		request->bytes_sent = fixed->body.len;
 	request->is_ended = true;
-	request->front->fixed(
-	    request, fixed->status, fixed->head, fixed->body);
+	request->front->fixed(request, fixed->status, fixed->head, fixed->body);
 }

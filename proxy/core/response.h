@@ -15,16 +15,19 @@
 #include "src/base/str.h"
 
 #define RESPONSE_LENGTH_UNKNOWN UINT64_MAX
+/* The lines that a route or a handler adds to a head are no longer than this.
+ */
+#define RESPONSE_LINES_MAX 16384
 
 /* Everything is borrowed until response_start returns. */
 struct response_head {
 	unsigned status;
-	/* Length of the body that will be written; for HEAD and 304 the length to
-	 * announce. UNKNOWN: chunked, or until close for HTTP/1.0. */
+	/* Length of the body that will be written; for HEAD and 304 the length
+	 * to announce. UNKNOWN: chunked, or until close for HTTP/1.0. */
 	uint64_t length;
 	/* Fields of an app's answer, or NULL: all without HEADER_FLAG_HOP are
-	 * passed on; Content-Length, Date and Server of the app are replaced or passed
-	 * by the front, once. */
+	 * passed on; Content-Length, Date and Server of the app are replaced or
+	 * passed by the front, once. */
 	const struct header_table *fields;
 	const char *base;
 	/* Ready-made lines "Name: value\r\n..." put before them. */
@@ -34,12 +37,12 @@ struct response_head {
 };
 
 /* Begin. Sends the route's own response fields too. Call once. */
-enum response_result response_start(struct request *request,
-    const struct response_head *head);
+enum response_result response_start(
+    struct request *request, const struct response_head *head);
 /* Body bytes; HEAD and bodiless statuses drop them here. More than the
  * announced length is a bug of the caller (assert). */
-enum response_result response_write(struct request *request, const char *from,
-    size_t len);
+enum response_result response_write(
+    struct request *request, const char *from, size_t len);
 /* Let go what is held back. The gateway calls it at the end of each read from
  * the peer; response_end does it by itself. */
 enum response_result response_flush(struct request *request);
@@ -64,12 +67,12 @@ struct response_fixed {
 struct arena;
 void response_fixed_make(struct arena *arena, unsigned status, struct str lines,
     const char *type, struct str body, struct response_fixed *fixed);
-void response_fixed_send(struct request *request,
-    const struct response_fixed *fixed);
+void response_fixed_send(
+    struct request *request, const struct response_fixed *fixed);
 
 /* "Name: value\r\n" of each; memory from the arena. */
 struct conf_field;
-struct str response_field_lines(struct arena *arena,
-    const struct conf_field *fields, size_t n_fields);
+struct str response_field_lines(
+    struct arena *arena, const struct conf_field *fields, size_t n_fields);
 
 #endif

@@ -64,8 +64,7 @@ site_route(const struct site *site, struct str path, enum http_method method,
 
 		if (!path_matches(route, path))
 			continue;
-		if (route->methods == 0 ||
-		    (route->methods & 1u << method) != 0)
+		if (route->methods == 0 || (route->methods & 1u << method) != 0)
 			return route;
 		*allowed |= route->methods;
 	}

@@ -37,7 +37,7 @@ build_methods(struct route *route, struct conf_errors *errors)
 		size_t i = 0;
 
 		while (i < ARRAY_LEN(methods) &&
-		    strcmp(methods[i].name, *names) != 0)
+		       strcmp(methods[i].name, *names) != 0)
 			i++;
 		if (i == ARRAY_LEN(methods))
 			return conf_errors_add(errors, &route->conf->where,
@@ -72,6 +72,9 @@ build_route(struct snapshot *snapshot, struct route *route,
 		route->strip_prefix = str_of(conf->strip_prefix);
 	route->response_lines = response_field_lines(
 	    snapshot->arena, conf->response_fields, conf->n_response_fields);
+	if (route->response_lines.len > RESPONSE_LINES_MAX)
+		return conf_errors_add(errors, &conf->where, "response_headers",
+		    "longer than %d bytes together", RESPONSE_LINES_MAX);
 	route->max_body_bytes = conf->max_body_bytes;
 	if (handler == NULL)
 		return conf_errors_add(errors, &conf->where, NULL,
@@ -109,8 +112,8 @@ build_site(struct snapshot *snapshot, struct site *site,
 }
 
 static void
-add_name(struct snapshot_listener *listener, const char *name,
-    struct site *site)
+add_name(
+    struct snapshot_listener *listener, const char *name, struct site *site)
 {
 	struct hash_map **map = &listener->exact;
 
@@ -152,8 +155,8 @@ build_logs(struct snapshot *snapshot, unsigned n_workers, const int *fds,
 	if (conf->access_log != NULL)
 		paths[n++] = conf->access_log;
 	for (size_t i = 0; i <= conf->n_sites; i++) {
-		const char *path = i == 0 ? conf->access_log :
-		                            conf->sites[i - 1].access_log;
+		const char *path =
+		    i == 0 ? conf->access_log : conf->sites[i - 1].access_log;
 		struct site *site = i == 0 ? NULL : &snapshot->sites[i - 1];
 		size_t at = 0;
 
@@ -192,9 +195,9 @@ each_prepared(struct snapshot *snapshot, bool is_commit)
 			for (size_t k = 0; k < route->n_actions; k++) {
 				struct route_action *action =
 				    &route->actions[k];
-				void (*call)(void *) = is_commit ?
-				    action->handler->commit :
-				    action->handler->release;
+				void (*call)(void *) =
+				    is_commit ? action->handler->commit
+					      : action->handler->release;
 
 				if (action->prepared != NULL && call != NULL &&
 				    action->handler->prepare != NULL)
@@ -258,8 +261,8 @@ snapshot_new(struct conf *conf, uint32_t serial, unsigned n_workers,
 			handlers, env, errors) == -1)
 			result = -1;
 	for (size_t i = 0; i < conf->n_listeners; i++)
-		build_listener(snapshot, &snapshot->listeners[i],
-		    &conf->listeners[i]);
+		build_listener(
+		    snapshot, &snapshot->listeners[i], &conf->listeners[i]);
 	for (size_t i = 0; i < n_logs; i++)
 		if (i >= snapshot->n_logs) {
 			int fd = log_fds[i];
@@ -280,8 +283,8 @@ say_goodbye(struct worker *worker, struct snapshot *snapshot)
 	for (size_t i = 0; i < snapshot->n_logs; i++)
 		access_log_leave(snapshot->logs[i], worker);
 	/* What other workers did with it happened before it is freed. */
-	if (atomic_fetch_sub_explicit(&snapshot->users, 1,
-		memory_order_acq_rel) == 1)
+	if (atomic_fetch_sub_explicit(
+		&snapshot->users, 1, memory_order_acq_rel) == 1)
 		snapshot->on_unused(snapshot, snapshot->arg);
 }
 

@@ -49,7 +49,7 @@ struct site {
 struct snapshot_listener {
 	const struct conf_listener *conf;
 	uint32_t key; /* channel.h, LISTEN: the same over reloads; set by
-	               * proxy.c before the snapshot is used */
+		       * proxy.c before the snapshot is used */
 	const struct site *default_site;
 	struct hash_map *exact;    /* host -> struct site */
 	struct hash_map *wildcard; /* "example.com" of "*.example.com" */
@@ -61,7 +61,8 @@ struct snapshot {
 	struct arena *arena;
 	struct snapshot_listener *listeners; /* conf->n_listeners */
 	struct site *sites;
-	struct access_log **logs; /* one per distinct path, in PREPARE's order */
+	struct access_log *
+	    *logs; /* one per distinct path, in PREPARE's order */
 	size_t n_logs;
 	void (*on_unused)(struct snapshot *snapshot, void *arg);
 	void *arg;
@@ -79,8 +80,8 @@ typedef void snapshot_unused_cb(struct snapshot *snapshot, void *arg);
 struct snapshot *snapshot_new(struct conf *conf, uint32_t serial,
     unsigned n_workers, const int *log_fds, size_t n_logs,
     const struct handler_ops *const *handlers, const struct handler_env *env,
-    snapshot_unused_cb *on_unused, void *arg, struct conf_errors *errors)
-    MUST_CHECK;
+    snapshot_unused_cb *on_unused, void *arg,
+    struct conf_errors *errors) MUST_CHECK;
 /* Runs every handler's commit; then install it in each worker. Main thread. */
 void snapshot_commit(struct snapshot *snapshot);
 /* One that no worker has, or has any more. Main thread. */
@@ -96,8 +97,8 @@ struct snapshot *snapshot_hold(struct worker *worker);
 void snapshot_release(struct worker *worker, struct snapshot **snapshot);
 
 /* Exact name, then the longest wildcard, then the default. */
-const struct site *snapshot_site(const struct snapshot_listener *listener,
-    struct str host);
+const struct site *snapshot_site(
+    const struct snapshot_listener *listener, struct str host);
 /* The first route that matches path and method, or NULL; *allowed gets the
  * methods of routes whose path alone matched (405), 0: none. */
 const struct route *site_route(const struct site *site, struct str path,

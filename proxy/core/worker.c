@@ -44,8 +44,8 @@ timer_class_of(struct worker *worker, int length_ms, timer_cb *expired)
 void
 timer_arm(struct worker *worker, struct timer_class *cls, struct timer *timer)
 {
-	/* The last tick may be nearly a whole one ago: one more, so that nothing
-	 * expires early. */
+	/* The last tick may be nearly a whole one ago: one more, so that
+	 * nothing expires early. */
 	int64_t deadline_ms = worker->tick_ms + WORKER_TICK_MS + cls->length_ms;
 
 	if (timer->deadline_ms == deadline_ms && timer->cls == cls &&
@@ -328,8 +328,8 @@ worker_new(unsigned index, unsigned n_workers)
 	worker->base = new_base();
 	if (worker->wake_fd == -1 || worker->base == NULL)
 		goto fail;
-	event_assign(&worker->tick, worker->base, -1, EV_PERSIST, on_tick,
-	    worker);
+	event_assign(
+	    &worker->tick, worker->base, -1, EV_PERSIST, on_tick, worker);
 	event_assign(&worker->wake, worker->base, worker->wake_fd,
 	    EV_READ | EV_PERSIST, on_wake, worker);
 	if (event_add(&worker->tick, &tick) == -1 ||
@@ -367,18 +367,23 @@ worker_stop(struct worker *worker)
 }
 
 void
+worker_finish(struct worker *worker)
+{
+	while (
+	    worker->mail_first != NULL || !list_is_empty(&worker->deferred)) {
+		deliver_mail(worker);
+		run_deferred(worker);
+	}
+}
+
+void
 worker_free(struct worker *worker)
 {
 	struct list *node, *after;
 
 	if (worker == NULL)
 		return;
-	while (worker->mail_first != NULL ||
-	    !list_is_empty(&worker->deferred)) {
-		deliver_mail(worker);
-		if (!list_is_empty(&worker->deferred))
-			run_deferred(worker);
-	}
+	worker_finish(worker);
 	LIST_FOREACH_SAFE(node, after, &worker->classes)
 	mem_free(LIST_ENTRY(node, struct timer_class, node));
 	if (worker->base != NULL) {

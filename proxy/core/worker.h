@@ -44,12 +44,12 @@ struct timer_class {
 /* The class with this length and callback, made at first use; valid for the
  * worker's life. Few lengths exist (they come from the configuration), so it is
  * found by a short walk: look it up per connection, not per byte. */
-struct timer_class *timer_class_of(struct worker *worker, int length_ms,
-    timer_cb *expired);
+struct timer_class *timer_class_of(
+    struct worker *worker, int length_ms, timer_cb *expired);
 /* Arm, or push the deadline out; cheap when it was armed in the same tick.
  * Never fires before length_ms is over, and at most two ticks after it. */
-void timer_arm(struct worker *worker, struct timer_class *cls,
-    struct timer *timer);
+void timer_arm(
+    struct worker *worker, struct timer_class *cls, struct timer *timer);
 static inline void
 timer_disarm(struct timer *timer)
 {
@@ -86,8 +86,8 @@ struct buf *buf_get_large(struct worker *worker, size_t room);
 /* Give it back and set it to NULL; NULL is fine. */
 void buf_put(struct worker *worker, struct buf **buf);
 
-/* A free list of objects of one size; one per kind and worker. Objects come back as they
- * were left: the taker initialises them. */
+/* A free list of objects of one size; one per kind and worker. Objects come
+ * back as they were left: the taker initialises them. */
 struct pool_of {
 	void *free;
 	size_t bytes;
@@ -122,7 +122,7 @@ struct worker {
 	pthread_t thread;
 
 	int64_t tick_ms; /* monotonic time of the last tick or wake-up of the
-	                  * mailbox: what timers count with */
+			  * mailbox: what timers count with */
 	/* "Date: Mon, 30 Nov 2026 12:00:00 GMT\r\n", renewed by the tick. */
 	char date[CLOCK_HTTP_LEN + 8];
 	uint64_t random[2]; /* for request ids; seeded, not secret */
@@ -168,5 +168,8 @@ struct deferred {
 	void (*release)(struct worker *worker, struct deferred *deferred);
 };
 void worker_defer(struct worker *worker, struct deferred *deferred);
+/* At the end, when its thread has stopped: deliver mail and do what is deferred
+ * until nothing is left. */
+void worker_finish(struct worker *worker);
 
 #endif

@@ -1,0 +1,294 @@
+/*
+ * A client's connection from accept to close: its states' timers, what its
+ * socket tells, and its end. Between listener.c and the HTTP/1 files.
+ * Parses and writes no HTTP.
+ */
+#include "proxy/front/conn.h"
+
+#include <string.h>
+
+#include "proxy/core/snapshot.h"
+#include "src/base/log.h"
+
+static void on_readable(struct io *io);
+static void on_drained(struct io *io);
+static void on_closed(struct io *io, int error);
+
+static const struct io_events client_events = {
+	.on_readable = on_readable,
+	.on_drained = on_drained,
+	.on_closed = on_closed,
+};
+
+/* ---- begin and end ---- */
+
+static void
+on_later(struct worker *worker, struct deferred *later)
+{
+	struct conn *conn = CONTAINER_OF(later, struct conn, later);
+
+	if (conn->state == CONN_CLOSED)
+		pool_of_put(&conn->front->conns, conn);
+	else if (conn->is_cut)
+		conn_gone(conn, "cut");
+	else
+		h1_run(conn);
+}
+
+void
+conn_later(struct conn *conn)
+{
+	if (!list_is_linked(&conn->later.node))
+		worker_defer(conn->front->worker, &conn->later);
+}
+
+void
+conn_open(struct front *front, int fd, const struct conn_peer *peer,
+    uint32_t listener_key, bool has_data)
+{
+	struct conn *conn = pool_of_get(&front->conns);
+
+	memset(conn, 0, sizeof(*conn));
+	io_init(&conn->io, front->worker, fd, &io_plain, &client_events,
+	    front->buffer_bytes, false);
+	conn->front = front;
+	conn->later.release = on_later;
+	conn->listener_key = listener_key;
+	conn->peer = *peer;
+	conn_set_state(conn, CONN_IDLE);
+	list_push_back(&front->open, &conn->node);
+	front->n_open++;
+	if (has_data) {
+		h1_readable(conn);
+		return;
+	}
+	timer_arm(front->worker, front->header, &conn->timer);
+	io_read_start(&conn->io);
+}
+
+void
+conn_close(struct conn *conn, const char *why)
+{
+	struct front *front = conn->front;
+	struct worker *worker = front->worker;
+
+	if (conn->state == CONN_CLOSED)
+		return;
+	log_debug("c=%d closed: %s (after %u requests)", conn->io.fd, why,
+	    conn->n_requests);
+	conn_set_state(conn, CONN_CLOSED);
+	if (front->held_by == conn)
+		front->held_by = NULL;
+	io_close(&conn->io);
+	list_remove(&conn->node);
+	front->n_open--;
+	atomic_fetch_sub_explicit(
+	    &worker->load[worker->index].connections, 1, memory_order_relaxed);
+	timer_disarm(&conn->timer);
+	timer_disarm(&conn->send_timer);
+	/* Only a head that was not whole is left; nobody knows it. */
+	request_free(&conn->request);
+	buf_put(worker, &conn->in);
+	buf_put(worker, &conn->head);
+	conn_later(conn);
+}
+
+void
+conn_gone(struct conn *conn, const char *why)
+{
+	/* The front's own abort closes the connection. */
+	if (conn->state == CONN_REQUEST && conn->request != NULL)
+		request_abort(conn->request, 0, why);
+	conn_close(conn, why);
+}
+
+/* Read and drop until the client closes; bounded in time and bytes. */
+static void
+linger(struct conn *conn)
+{
+	conn_set_state(conn, CONN_LINGER);
+	conn->left = LINGER_BYTES_MAX;
+	buf_put(conn->front->worker, &conn->in);
+	io_shutdown(&conn->io);
+	timer_arm(conn->front->worker, conn->front->linger, &conn->timer);
+	io_read_start(&conn->io);
+}
+
+void
+conn_finish(struct conn *conn, bool lingers)
+{
+	if (conn->io.broken) {
+		conn_close(conn, "broken");
+	} else if (lingers) {
+		linger(conn);
+	} else if (io_is_drained(&conn->io)) {
+		conn_close(conn, "done");
+	} else {
+		conn_set_state(conn, CONN_LAST);
+		buf_put(conn->front->worker, &conn->in);
+		io_read_pause(&conn->io);
+		io_await_empty(&conn->io);
+	}
+}
+
+/* ---- what the socket tells ---- */
+
+static void
+drop_what_comes(struct conn *conn)
+{
+	struct buf *buf = buf_get(conn->front->worker);
+	ssize_t n = io_read(&conn->io, buf->bytes, buf->room);
+
+	buf_put(conn->front->worker, &buf);
+	if (n == IO_AGAIN)
+		return;
+	if (n <= 0) /* they may still read */
+		conn_finish(conn, false);
+	else if ((uint64_t)n >= conn->left)
+		conn_close(conn, "sent too much after the answer");
+	else
+		conn->left -= (uint64_t)n;
+}
+
+static void
+on_readable(struct io *io)
+{
+	struct conn *conn = CONTAINER_OF(io, struct conn, io);
+
+	if (conn->state == CONN_LINGER)
+		drop_what_comes(conn);
+	else
+		h1_readable(conn);
+}
+
+static void
+on_drained(struct io *io)
+{
+	struct conn *conn = CONTAINER_OF(io, struct conn, io);
+
+	if (conn->state == CONN_LAST) {
+		if (io_is_drained(io))
+			conn_close(conn, "done");
+		return;
+	}
+	if (conn->state == CONN_REQUEST && conn->request != NULL)
+		request_writable(conn->request);
+	else if (conn->state == CONN_IDLE)
+		h1_run(conn);
+}
+
+static void
+on_closed(struct io *io, int error)
+{
+	struct conn *conn = CONTAINER_OF(io, struct conn, io);
+
+	/* Whoever closes his writing side while the last bytes go out may well
+	 * want to read them. */
+	if (error == 0 && conn->state == CONN_LAST)
+		return;
+	conn_gone(conn, error == 0 ? "client closed" : "client broke off");
+}
+
+/* ---- timers ---- */
+
+void
+conn_watch_send(struct conn *conn)
+{
+	if (LIKELY(conn->io.out_bytes == 0) || conn->state == CONN_CLOSED)
+		return;
+	if (list_is_linked(&conn->send_timer.node))
+		return;
+	conn->sent_before = conn->io.sent_bytes;
+	timer_arm(conn->front->worker, conn->front->send, &conn->send_timer);
+}
+
+static void
+send_expired(struct worker *worker, struct timer *timer)
+{
+	struct conn *conn = CONTAINER_OF(timer, struct conn, send_timer);
+
+	if (conn->io.broken)
+		conn_gone(conn, "client broke off");
+	else if (conn->io.out_bytes == 0)
+		return;
+	else if (conn->io.sent_bytes != conn->sent_before)
+		conn_watch_send(conn);
+	else
+		conn_gone(conn, "client does not read: send timeout");
+}
+
+static void
+idle_expired(struct worker *worker, struct timer *timer)
+{
+	struct conn *conn = CONTAINER_OF(timer, struct conn, timer);
+
+	/* It is armed when a request ends and may expire during the next. */
+	if (conn->state == CONN_IDLE)
+		conn_close(conn, "idle");
+}
+
+static void
+header_expired(struct worker *worker, struct timer *timer)
+{
+	struct conn *conn = CONTAINER_OF(timer, struct conn, timer);
+
+	if (conn->state == CONN_IDLE) {
+		conn_close(conn, "sent nothing");
+	} else if (conn->state == CONN_HEAD) {
+		conn->request->base = conn->in->bytes + conn->in->start;
+		conn_set_state(conn, CONN_REQUEST);
+		request_refuse(conn->request, 408, "header timeout");
+		h1_run(conn);
+	}
+}
+
+static void
+body_expired(struct worker *worker, struct timer *timer)
+{
+	struct conn *conn = CONTAINER_OF(timer, struct conn, timer);
+
+	if (conn->state == CONN_SKIP) {
+		conn_close(conn, "body timeout");
+	} else if (conn->state == CONN_REQUEST && conn->io.wants_read) {
+		request_abort(conn->request, 408, "body timeout");
+		h1_run(conn);
+	}
+}
+
+static void
+linger_expired(struct worker *worker, struct timer *timer)
+{
+	struct conn *conn = CONTAINER_OF(timer, struct conn, timer);
+
+	if (conn->state != CONN_LINGER)
+		return;
+	/* A slow reader is the send timer's; our time begins after it. */
+	if (conn->io.out_bytes > 0)
+		timer_arm(worker, conn->front->linger, timer);
+	else
+		conn_close(conn, "lingered long enough");
+}
+
+/* ---- the front of one worker ---- */
+
+void
+conn_configure(struct front *front, const struct conf_limits *limits)
+{
+	struct worker *worker = front->worker;
+
+	front->limits.line_bytes = limits->request_line_bytes;
+	front->limits.head_bytes = limits->header_bytes;
+	front->limits.header_count = limits->header_count;
+	front->buffer_bytes = limits->buffer_bytes;
+	front->max_connections = limits->connections;
+	front->max_requests = limits->requests_per_connection;
+	front->idle =
+	    timer_class_of(worker, limits->idle_timeout_ms, idle_expired);
+	front->header =
+	    timer_class_of(worker, limits->header_timeout_ms, header_expired);
+	front->body =
+	    timer_class_of(worker, limits->body_timeout_ms, body_expired);
+	front->send =
+	    timer_class_of(worker, limits->send_timeout_ms, send_expired);
+	front->linger = timer_class_of(worker, LINGER_MS, linger_expired);
+}

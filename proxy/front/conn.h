@@ -1,0 +1,165 @@
+/*
+ * A client's connection and the HTTP/1 state on it: what the files of front/
+ * share. front_new's caller sees front.h only. The worker's thread.
+ */
+#ifndef FRONT_CONN_H
+#define FRONT_CONN_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proxy/core/io.h"
+#include "proxy/core/request.h"
+#include "proxy/core/worker.h"
+#include "proxy/front/front.h"
+#include "proxy/http/h1_body.h"
+#include "proxy/http/h1_parse.h"
+#include "src/base/list.h"
+
+/* Small pieces are copied behind the head, so that both leave in one write. */
+#define HOLD_SMALL_BYTES 16384
+/* The largest head of an app, our own lines, and a small body. */
+#define HOLD_BYTES (H1_HEAD_MAX + 65536)
+/* An unread body up to this size is read and dropped to keep a connection. */
+#define SKIP_BYTES_MAX 65536
+/* After a refused body: how long and how much to read and drop, so that the
+ * client gets to see the answer before the reset. */
+#define LINGER_MS 5000
+#define LINGER_BYTES_MAX ((uint64_t)16 << 20)
+
+enum conn_state {
+	CONN_IDLE,    /* no byte of a request is here */
+	CONN_HEAD,    /* a part of a head is here */
+	CONN_REQUEST, /* a request is under way */
+	CONN_SKIP,    /* answered; the rest of its body is dropped */
+	CONN_LAST,    /* the last answer is going out, then close */
+	CONN_LINGER,  /* all is said; reading and dropping until they close */
+	CONN_CLOSED,  /* waits to be freed at the end of the loop round */
+};
+
+/* How the end of an answer's body is known. */
+enum body_end { END_NONE, END_LENGTH, END_CHUNKED, END_CLOSE };
+
+/* Without the room of a unix path: there are many connections. */
+struct conn_peer {
+	socklen_t len;
+	union {
+		struct sockaddr sa;
+		struct sockaddr_in in;
+		struct sockaddr_in6 in6;
+	} u;
+};
+
+struct conn {
+	struct io io;
+	struct front *front;
+	struct list node;        /* in front->open */
+	struct timer timer;      /* by state: idle, header, body, linger */
+	struct timer send_timer; /* while output waits for the client */
+	uint64_t sent_before;    /* io.sent_bytes when it was armed */
+	struct deferred later;   /* goes on from the loop, or frees */
+
+	struct request *request; /* CONN_HEAD, CONN_REQUEST */
+	struct buf *in;          /* what was read; NULL while idle */
+	struct buf *head; /* holds the head when `in` does not, or NULL */
+	uint32_t floor;   /* of `in`: below is the head */
+	uint32_t piece_at,
+	    piece_len;  /* of `in`: body the handler did not take */
+	size_t scanned; /* h1_parse's */
+	struct h1_body body;
+	uint64_t left; /* of the answer's announced length; LINGER, SKIP: of
+			* what may be dropped */
+
+	uint32_t listener_key;
+	uint32_t n_requests;
+	struct conn_peer peer;
+
+	uint8_t state;    /* enum conn_state */
+	uint8_t body_end; /* enum body_end of the answer */
+	bool keeps;       /* after this answer */
+	bool wants_body;  /* the handler does */
+	bool piece_waits; /* a piece (or the end) is to be given again */
+	bool piece_last;
+	bool body_done;  /* all of it was read and given */
+	bool is_blocked; /* until body_resume */
+	bool said_continue;
+	bool flushes_always;
+	bool is_running; /* h1_run is below us */
+	bool is_cut;     /* an answer cannot go on: abort from the loop */
+};
+
+struct listener; /* listener.c's */
+
+struct front {
+	struct worker *worker;
+	struct pool_of conns;
+	struct list open; /* struct conn */
+	unsigned n_open;
+	struct list listeners; /* struct listener */
+	struct event rest;     /* accepting again after EMFILE */
+	bool is_resting;
+	int64_t complained_ms;
+	struct worker_tick tick;
+
+	/* Of the current configuration. */
+	struct h1_limits limits;
+	uint32_t buffer_bytes;
+	uint32_t max_connections;
+	uint32_t max_requests;
+	struct timer_class *idle, *header, *body, *send, *linger;
+
+	/* What waits to leave in one write: of one connection at a time. */
+	struct conn *held_by;
+	size_t held_len;
+	char held[HOLD_BYTES];
+};
+
+/* ---- conn.c ---- */
+
+/* Take over an accepted descriptor; it counts in worker->load already.
+ * `has_data`: read at once. */
+void conn_open(struct front *front, int fd, const struct conn_peer *peer,
+    uint32_t listener_key, bool has_data);
+/* Take over the configuration's limits and times. */
+struct conf_limits;
+void conn_configure(struct front *front, const struct conf_limits *limits);
+/* Only writer of the state CLOSED; there is no request any more. */
+void conn_close(struct conn *conn, const char *why);
+/* Nobody is there to get an answer: end the request, then close. */
+void conn_gone(struct conn *conn, const char *why);
+/* Go on from the loop: bodies, the next request. */
+void conn_later(struct conn *conn);
+/* After bytes were handed to io: watch that they leave. */
+void conn_watch_send(struct conn *conn);
+/* The last answer is said. `linger`: bytes of the client may still come. */
+void conn_finish(struct conn *conn, bool linger);
+
+/* ---- h1_read.c ---- */
+
+/* Something can be read. */
+void h1_readable(struct conn *conn);
+/* Go on with what is buffered: bodies, then requests; then say what to wait
+ * for. */
+void h1_run(struct conn *conn);
+
+/* ---- h1_write.c ---- */
+
+extern const struct front_ops h1_front_ops;
+/* Let the held bytes go, whoever's they are. */
+enum response_result h1_flush(struct front *front);
+
+static inline void
+conn_set_state(struct conn *conn, enum conn_state state)
+{
+	conn->state = (uint8_t)state;
+}
+
+static inline size_t
+conn_buffered(const struct conn *conn)
+{
+	return conn->in == NULL ? 0 : conn->in->end - conn->in->start;
+}
+
+#endif

@@ -1,0 +1,387 @@
+/*
+ * Listening sockets of one worker: accept, hand over to a less busy worker,
+ * limits on connections; and the front that they belong to.
+ * The sockets are the main thread's; here they are polled.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "proxy/core/snapshot.h"
+#include "proxy/front/conn.h"
+#include "src/base/log.h"
+#include "src/base/mem.h"
+
+#define ACCEPTS_PER_WAKE 16 /* where the request is there at once */
+#define REST_MS 100         /* after running out of descriptors */
+#define COMPLAIN_EVERY_MS 60000
+#define CONNS_KEPT 1024
+
+/* One polled socket. */
+struct listener {
+	struct event event;
+	struct list node; /* in front->listeners */
+	struct front *front;
+	uint32_t key;
+	int fd; /* borrowed */
+	bool is_deferred;
+	bool stays; /* front_configure's mark */
+};
+
+/* ---- who takes a connection ---- */
+
+static struct front *
+front_of(struct worker *worker)
+{
+	return worker->slots[WORKER_FRONT];
+}
+
+static unsigned
+load_of(const struct worker *worker, unsigned index)
+{
+	return atomic_load_explicit(
+	    &worker->load[index].connections, memory_order_relaxed);
+}
+
+static void
+add_load(struct worker *worker, unsigned index, unsigned n)
+{
+	atomic_fetch_add_explicit(
+	    &worker->load[index].connections, n, memory_order_relaxed);
+}
+
+/* Ourselves, or the least busy worker if it is clearly less busy (measured:
+ * HACKING.md). *total is the number of connections of all. */
+static unsigned
+choose_worker(const struct worker *worker, unsigned *total)
+{
+	unsigned own = load_of(worker, worker->index);
+	unsigned least = own, best = worker->index;
+
+	*total = 0;
+	for (unsigned i = 0; i < worker->n_workers; i++) {
+		unsigned load = load_of(worker, i);
+
+		*total += load;
+		if (load < least) {
+			least = load;
+			best = i;
+		}
+	}
+	return own - least >= (least > 16 ? least / 8 : 2) ? best
+							   : worker->index;
+}
+
+struct handed {
+	struct mail mail;
+	int fd;
+	uint32_t listener_key;
+	bool has_data;
+	struct conn_peer peer;
+};
+
+static void
+take_handed(struct worker *worker, struct mail *mail)
+{
+	struct handed *handed = CONTAINER_OF(mail, struct handed, mail);
+	struct front *front = front_of(worker);
+
+	if (front == NULL) {
+		/* It came after the end. */
+		close(handed->fd);
+		add_load(worker, worker->index, (unsigned)-1);
+	} else {
+		conn_open(front, handed->fd, &handed->peer,
+		    handed->listener_key, handed->has_data);
+	}
+	mem_free(handed);
+}
+
+static void
+hand_over(struct front *front, unsigned to, int fd,
+    const struct conn_peer *peer, const struct listener *listener)
+{
+	struct handed *handed = mem_alloc(sizeof(*handed));
+
+	handed->mail.deliver = take_handed;
+	handed->fd = fd;
+	handed->listener_key = listener->key;
+	handed->has_data = listener->is_deferred;
+	handed->peer = *peer;
+	METRIC_ADD(front->worker->metrics.handed_off, 1);
+	worker_post(front->worker->all[to], &handed->mail);
+}
+
+/* More connections than configured: say so and close. What they sent is read
+ * first, or the reset would overtake the answer. */
+static void
+turn_away(struct front *front, int fd)
+{
+	static const char answer[] = "HTTP/1.1 503 Service Unavailable\r\n"
+				     "Retry-After: 1\r\n"
+				     "Content-Length: 0\r\n"
+				     "Connection: close\r\n\r\n";
+	struct buf *buf = buf_get(front->worker);
+
+	if (read(fd, buf->bytes, buf->room) > 0 &&
+	    write(fd, answer, sizeof(answer) - 1) == -1)
+		log_debug("c=%d: not even turned away", fd);
+	buf_put(front->worker, &buf);
+	close(fd);
+	if (front->worker->tick_ms - front->complained_ms >=
+	    COMPLAIN_EVERY_MS) {
+		front->complained_ms = front->worker->tick_ms;
+		log_warn(
+		    "limits.connections (%u) reached: turning clients away",
+		    front->max_connections);
+	}
+}
+
+/* ---- accept ---- */
+
+static void
+rest(struct front *front)
+{
+	struct timeval pause = { 0, REST_MS * 1000 };
+	struct list *node;
+
+	if (front->worker->tick_ms - front->complained_ms >=
+	    COMPLAIN_EVERY_MS) {
+		front->complained_ms = front->worker->tick_ms;
+		log_errno(
+		    "worker %u cannot accept, resting", front->worker->index);
+	}
+	LIST_FOREACH(node, &front->listeners)
+	event_del(&LIST_ENTRY(node, struct listener, node)->event);
+	front->is_resting = event_add(&front->rest, &pause) == 0;
+}
+
+static void
+on_rested(evutil_socket_t fd, short what, void *arg)
+{
+	struct front *front = arg;
+	struct list *node;
+
+	front->is_resting = false;
+	LIST_FOREACH(node, &front->listeners)
+	event_add(&LIST_ENTRY(node, struct listener, node)->event, NULL);
+}
+
+/* False: nothing more to accept now. */
+static bool
+accept_one(struct listener *listener)
+{
+	struct front *front = listener->front;
+	struct worker *worker = front->worker;
+	struct conn_peer peer = { sizeof(peer.u), { .sa = { 0 } } };
+	unsigned to, total;
+	int fd = accept4(
+	    listener->fd, &peer.u.sa, &peer.len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+	if (fd == -1) {
+		/* The client may have gone already: that is no reason. */
+		if (errno == ECONNABORTED || errno == EINTR)
+			return true;
+		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
+		    errno == ENOMEM)
+			rest(front);
+		return false;
+	}
+	if (peer.u.sa.sa_family == AF_UNIX || peer.len > sizeof(peer.u))
+		peer.len = sizeof(peer.u.sa.sa_family);
+	METRIC_ADD(worker->metrics.accepted, 1);
+	to = choose_worker(worker, &total);
+	if (total >= front->max_connections) {
+		turn_away(front, fd);
+		return true;
+	}
+	add_load(worker, to, 1);
+	if (to != worker->index)
+		hand_over(front, to, fd, &peer, listener);
+	else
+		conn_open(
+		    front, fd, &peer, listener->key, listener->is_deferred);
+	return true;
+}
+
+static void
+on_accept(evutil_socket_t fd, short what, void *arg)
+{
+	struct listener *listener = arg;
+	unsigned n = listener->is_deferred ? ACCEPTS_PER_WAKE : 1;
+
+	while (n-- > 0 && accept_one(listener))
+		continue;
+}
+
+/* ---- listeners ---- */
+
+static void
+add_listener(struct front *front, const struct front_sockets *sockets, int fd)
+{
+	struct listener *listener = mem_alloc(sizeof(*listener));
+
+	listener->front = front;
+	listener->key = sockets->key;
+	listener->fd = fd;
+	listener->is_deferred = sockets->is_deferred;
+	listener->stays = true;
+	list_push_back(&front->listeners, &listener->node);
+	event_assign(&listener->event, front->worker->base, fd,
+	    EV_READ | EV_PERSIST, on_accept, listener);
+	if (!front->is_resting && event_add(&listener->event, NULL) == -1)
+		log_errno(
+		    "worker %u cannot poll a listener", front->worker->index);
+}
+
+static void
+remove_listeners(struct front *front, bool all)
+{
+	struct list *node, *after;
+
+	LIST_FOREACH_SAFE(node, after, &front->listeners)
+	{
+		struct listener *listener =
+		    LIST_ENTRY(node, struct listener, node);
+
+		if (listener->stays && !all)
+			continue;
+		list_remove(node);
+		event_del(&listener->event);
+		mem_free(listener);
+	}
+}
+
+/* Mark those with this key. True if there are any. */
+static bool
+mark_listeners(struct front *front, const struct front_sockets *sockets)
+{
+	struct list *node;
+	bool found = false;
+
+	LIST_FOREACH(node, &front->listeners)
+	{
+		struct listener *listener =
+		    LIST_ENTRY(node, struct listener, node);
+
+		if (listener->key != sockets->key)
+			continue;
+		listener->stays = found = true;
+		listener->is_deferred = sockets->is_deferred;
+	}
+	return found;
+}
+
+static void
+poll_sockets(struct front *front, const struct front_sockets *sockets)
+{
+	const struct worker *worker = front->worker;
+
+	for (size_t i = 0; i < sockets->n_fds; i++)
+		if (sockets->is_shared ||
+		    i % worker->n_workers == worker->index)
+			add_listener(front, sockets, sockets->fds[i]);
+}
+
+/* ---- the front ---- */
+
+static void
+on_tick(struct worker *worker, void *arg)
+{
+	struct front *front = arg;
+
+	pool_of_trim(&front->conns, CONNS_KEPT);
+}
+
+struct front *
+front_new(struct worker *worker)
+{
+	struct front *front = mem_alloc(sizeof(*front));
+
+	front->worker = worker;
+	front->conns.bytes = sizeof(struct conn);
+	list_init(&front->open);
+	list_init(&front->listeners);
+	front->complained_ms = -COMPLAIN_EVERY_MS;
+	evtimer_assign(&front->rest, worker->base, on_rested, front);
+	front->tick.run = on_tick;
+	front->tick.arg = front;
+	worker_on_tick(worker, &front->tick);
+	worker->slots[WORKER_FRONT] = front;
+	return front;
+}
+
+void
+front_free(struct front **front_ptr)
+{
+	struct front *front = *front_ptr;
+
+	if (front == NULL)
+		return;
+	front_close_listeners(front);
+	/* Mail may bring connections that were handed over. */
+	do {
+		front_abort_all(front);
+		worker_finish(front->worker);
+	} while (front->n_open > 0);
+	list_remove(&front->tick.node);
+	front->worker->slots[WORKER_FRONT] = NULL;
+	pool_of_trim(&front->conns, 0);
+	mem_free(front);
+	*front_ptr = NULL;
+}
+
+void
+front_configure(
+    struct front *front, const struct front_sockets *sockets, size_t n_sockets)
+{
+	struct list *node;
+
+	conn_configure(front, &front->worker->snapshot->conf->limits);
+	LIST_FOREACH(node, &front->listeners)
+	LIST_ENTRY(node, struct listener, node)->stays = false;
+	for (size_t i = 0; i < n_sockets; i++)
+		if (!mark_listeners(front, &sockets[i]))
+			poll_sockets(front, &sockets[i]);
+	remove_listeners(front, false);
+}
+
+void
+front_close_listeners(struct front *front)
+{
+	remove_listeners(front, true);
+	if (front->is_resting)
+		event_del(&front->rest);
+	front->is_resting = false;
+}
+
+void
+front_drain(struct front *front)
+{
+	struct list *node, *after;
+
+	front_close_listeners(front);
+	LIST_FOREACH_SAFE(node, after, &front->open)
+	{
+		struct conn *conn = LIST_ENTRY(node, struct conn, node);
+
+		if (conn->state == CONN_IDLE)
+			conn_finish(conn, false);
+	}
+}
+
+void
+front_abort_all(struct front *front)
+{
+	struct list *node;
+
+	while ((node = list_first(&front->open)) != NULL)
+		conn_gone(LIST_ENTRY(node, struct conn, node), "shut down");
+}
+
+unsigned
+front_open_count(const struct front *front)
+{
+	return load_of(front->worker, front->worker->index);
+}

@@ -1,0 +1,116 @@
+/*
+ * What the files of the proxy process share: the main thread's state.
+ * The main thread runs a worker's loop too, without clients: other threads
+ * reach it by mail. All functions: main thread, except where noted.
+ */
+#ifndef PROXY_STATE_H
+#define PROXY_STATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proxy/core/snapshot.h"
+#include "proxy/core/worker.h"
+#include "proxy/upstream/registry.h"
+#include "src/base/list.h"
+#include "src/conf/conf.h"
+#include "src/ipc/channel.h"
+#include "src/ipc/frame.h"
+
+/* The sockets of one listener, as the supervisor sent them. */
+struct socket_set {
+	struct list node; /* in proxy->sets, or in pending */
+	uint32_t key;
+	uint32_t serial; /* the last configuration that names it */
+	bool is_shared;
+	size_t n_fds;
+	int *fds;
+};
+
+/* A configuration on its way: PREPARE ... COMMIT. */
+struct pending {
+	enum { PENDING_NONE, PENDING_LOADING, PENDING_PREPARED } state;
+	uint32_t serial;
+	struct conf *conf;         /* until the snapshot owns it */
+	struct snapshot *snapshot; /* PREPARED */
+	struct conf_errors errors;
+	size_t n_logs;
+	int log_fds[FRAME_FDS_MAX]; /* until the snapshot owns them */
+	struct list sets;           /* that came with it */
+	uint32_t *keys;             /* per listener of conf; 0: none came */
+};
+
+struct proxy {
+	struct worker *main;
+	struct frame_link *link;
+	struct event channel_in, channel_out;
+	bool said_hello;   /* the supervisor did */
+	bool is_gone;      /* the supervisor is */
+	struct list early; /* frames that came before there were workers */
+	unsigned n_early;
+
+	unsigned n_workers; /* 0 until the first configuration */
+	unsigned n_running; /* threads */
+	struct worker **workers;
+	struct worker_tick **ticks; /* per worker: flushes its logs */
+	struct worker_load *load;
+	struct upstream_registry *registry;
+
+	struct pending pending;
+	struct list sets;         /* struct socket_set, in use */
+	struct snapshot *current; /* committed last */
+	unsigned n_commits;       /* not yet installed by every worker */
+	unsigned n_old;           /* snapshots that are still used */
+
+	bool is_draining;
+	bool has_closed; /* listeners, at every worker */
+	bool was_aborted;
+	bool is_ending; /* all other threads have stopped */
+	int64_t deadline_ms;
+	struct worker_tick tick;
+	int exit_code;
+
+	struct frame_in in;
+	struct frame_out out;
+};
+
+/* ---- proxy.c ---- */
+
+/* Become the user of `conf`, make and start the workers. Once. 0, or -1 with a
+ * finding in `errors`. */
+int proxy_start(struct proxy *proxy, const struct conf *conf,
+    struct conf_errors *errors) MUST_CHECK;
+/* Close the listeners now, let requests end for `deadline_ms`, then return
+ * `exit_code` from proxy_run. */
+void proxy_drain(struct proxy *proxy, int64_t deadline_ms, int exit_code);
+
+/* ---- proxy_config.c ---- */
+
+/* -1: out of order, the channel is broken. They close what they do not keep. */
+int proxy_config_prepare(
+    struct proxy *proxy, const struct channel_prepare *message) MUST_CHECK;
+int proxy_config_listen(
+    struct proxy *proxy, const struct channel_listen *message) MUST_CHECK;
+int proxy_config_loaded(struct proxy *proxy, uint32_t serial) MUST_CHECK;
+int proxy_config_commit(struct proxy *proxy, uint32_t serial) MUST_CHECK;
+void proxy_config_abort(struct proxy *proxy);
+void proxy_config_reopen_logs(
+    struct proxy *proxy, const struct channel_reopen *message);
+/* Close the sockets of sets that only configurations before `serial` name. */
+void proxy_config_close_sets(struct proxy *proxy, uint32_t serial);
+
+/* ---- proxy_channel.c ---- */
+
+/* Begin to speak. */
+int proxy_channel_start(struct proxy *proxy, int fd) MUST_CHECK;
+void proxy_channel_end(struct proxy *proxy);
+/* The workers are there: handle what came too early. */
+void proxy_channel_replay(struct proxy *proxy);
+/* Send proxy->out, which a channel_put_... has filled. */
+void proxy_channel_send(struct proxy *proxy);
+void proxy_channel_say(struct proxy *proxy, enum channel_type type,
+    uint32_t serial, const char *text);
+extern const struct registry_events proxy_channel_registry_events;
+
+#endif
