@@ -152,6 +152,12 @@ confirms_response(
 
 /* --- what both kinds of head share --------------------------------------- */
 
+static bool
+is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
 /* Returns 0, or -1 with *why: RFC 9112 section 6.3, without the leave it gives
  * to repair. `none` is the kind when no field speaks of a body. */
 static int
@@ -184,8 +190,11 @@ read_body_kind(const struct header_table *table, const char *from, int minor,
 	*kind = BODY_LENGTH;
 	*why = "Content-Length is not one number";
 	/* http-parser refuses a tab behind the digits: so do we, before it. */
-	if (from[field->value + field->value_len] == '\t')
-		return -1;
+	for (uint32_t i = field->value + field->value_len; is_blank(from[i]);
+	     i++) {
+		if (from[i] == '\t')
+			return -1;
+	}
 	return str_to_u64(header_value(from, field), H1_LENGTH_MAX, length);
 }
 
