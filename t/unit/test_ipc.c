@@ -301,7 +301,9 @@ END_TEST
 START_TEST(descriptor_messages)
 {
 	struct channel_prepare prepare = { 2, 2, 0, { 0, 0 } };
-	struct channel_listen listened = { 2, 1, 1, 3, { 0, 0, 0 } };
+	struct channel_listen listened = {
+		.serial = 2, .index = 1, .key = 4, .reuseport = 1, .n_fds = 3
+	};
 	struct channel_reopen reopen = { 1, { 0 } };
 	int before = count_fds();
 
@@ -316,6 +318,7 @@ START_TEST(descriptor_messages)
 
 	/* One descriptor less than the message says: all are closed. */
 	channel_put_listen(&out, CHANNEL_LISTEN, &listened);
+	ck_assert_uint_eq(out.n_fds, 3);
 	out.n_fds--;
 	pass();
 	ck_assert_int_eq(channel_get_listen(&in, &listened), -1);

@@ -1,0 +1,323 @@
+/*
+ * scalwsctl: asks a running daemon, by one line over its control socket, and
+ * prints the answer. The daemon knows the verbs; here are their arguments.
+ * Ends with the exit code that the daemon says (src/ipc/control.h).
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "src/base/addr.h"
+#include "src/base/mem.h"
+#include "src/conf/conf.h"
+#include "src/ipc/control.h"
+
+/* An answer line: the longest that an app may print, and what we add. */
+#define ANSWER_LINE_MAX (1024 * 1024)
+#define DEFAULT_LINES "20"
+
+static const char usage_text[] =
+    "usage: scalwsctl [-s SOCKET] [-c FILE] COMMAND\n"
+    "  status [APP] [--json]    states, processes and counters\n"
+    "  start APP                start it and wait until it is ready\n"
+    "  stop APP                 drain and stop it, wait until it is gone\n"
+    "  restart APP              replace its processes, new ones first\n"
+    "  logs [-f] [-n N] APP     what it printed; -f: and prints\n"
+    "  reload                   take on the changed configuration\n"
+    "  check                    check the configuration file\n"
+    "  version                  of the running daemon\n"
+    "  -s SOCKET  control socket (default: as the configuration says)\n"
+    "  -c FILE    configuration (default " SCALWS_SYSCONFDIR "/scalws.conf)\n"
+    "  -h, -V     print this; print scalwsctl's own version\n"
+    "exit code: 0 done, 1 it failed, 2 wrong usage, 3 no daemon, 4 not "
+    "allowed,\n"
+    "5 (status APP) it does not run\n";
+
+struct invocation {
+	const char *socket, *conf_path;
+	const char *verb;
+	const char *app; /* or NULL */
+	const char *lines;
+	bool json, follow;
+};
+
+static int
+usage(const char *what, const char *which)
+{
+	fprintf(stderr, "scalwsctl: %s%s%s\n%s", what, which == NULL ? "" : " ",
+	    which == NULL ? "" : which, usage_text);
+	return CONTROL_USAGE;
+}
+
+/* ---- finding the daemon ---- */
+
+/* The control socket that the configuration names; the caller frees it. NULL
+ * after a message. */
+static char *
+find_socket(const char *conf_path)
+{
+	struct conf_errors errors;
+	struct conf *conf;
+	char *path = NULL;
+
+	conf_errors_init(&errors);
+	conf = conf_load(conf_path, &errors);
+	if (conf != NULL)
+		path = mem_strdup(conf->control.socket);
+	else
+		fprintf(stderr,
+		    "%sscalwsctl: the control socket is named there; give it "
+		    "with -s SOCKET\n",
+		    errors.text.ptr);
+	conf_free(conf);
+	conf_errors_free(&errors);
+	return path;
+}
+
+static int
+connect_to(const char *path)
+{
+	struct addr addr;
+	int fd;
+
+	if (addr_unix(path, &addr) == -1) {
+		fprintf(stderr, "scalwsctl: %s: no path of a socket\n", path);
+		return -1;
+	}
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd != -1 && connect(fd, &addr.u.sa, addr.len) == 0)
+		return fd;
+	fprintf(stderr, "scalwsctl: %s: %s\n", path, strerror(errno));
+	if (errno == ENOENT || errno == ECONNREFUSED)
+		fprintf(stderr, "scalwsctl: no scalwsd runs there; start it, "
+				"or name its socket with -s or its "
+				"configuration with -c\n");
+	else if (errno == EACCES)
+		fprintf(stderr, "scalwsctl: try sudo, or be in the group "
+				"control.group of the configuration\n");
+	if (fd != -1)
+		close(fd);
+	return -1;
+}
+
+/* ---- the answer ---- */
+
+/* One line; sets *code and returns true at the end of the answer. */
+static bool
+show_line(struct str line, int *code)
+{
+	struct str text;
+	int said;
+
+	switch (control_parse_answer(line, &text, &said)) {
+	case CONTROL_OUT:
+		fwrite(text.ptr, 1, text.len, stdout);
+		fputc('\n', stdout);
+		return false;
+	case CONTROL_ERR:
+		fflush(stdout);
+		fwrite(text.ptr, 1, text.len, stderr);
+		fputc('\n', stderr);
+		return false;
+	case CONTROL_EXIT:
+		*code = said;
+		return true;
+	case CONTROL_BAD:
+		break;
+	}
+	fprintf(stderr, "scalwsctl: the answer is not understood; is that "
+			"socket scalwsd's?\n");
+	*code = CONTROL_UNREACHABLE;
+	return true;
+}
+
+/* Show all lines in `text` that are whole; what remains is moved to its
+ * front. */
+static bool
+show_lines(char *text, size_t *len, int *code)
+{
+	size_t at = 0;
+	bool done = false;
+	char *end;
+
+	while (!done && (end = memchr(text + at, '\n', *len - at)) != NULL) {
+		size_t line_len = (size_t)(end - text) - at;
+
+		done = show_line((struct str){ text + at, line_len }, code);
+		at += line_len + 1;
+	}
+	memmove(text, text + at, *len - at);
+	*len -= at;
+	return done;
+}
+
+static int
+show_answer(int fd)
+{
+	char *text = mem_alloc(ANSWER_LINE_MAX);
+	int code = CONTROL_UNREACHABLE;
+	size_t len = 0;
+	bool done = false;
+
+	while (!done && len < ANSWER_LINE_MAX) {
+		ssize_t n = read(fd, text + len, ANSWER_LINE_MAX - len);
+
+		if (n == -1 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		len += (size_t)n;
+		done = show_lines(text, &len, &code);
+		/* Whoever follows a log wants it now. */
+		if (fflush(stdout) != 0)
+			break;
+	}
+	if (!done)
+		fprintf(stderr, "scalwsctl: scalwsd went away before it was "
+				"done\n");
+	mem_free(text);
+	return code;
+}
+
+static int
+ask(const struct invocation *invocation)
+{
+	const char *args[4] = { NULL, NULL, NULL, NULL };
+	struct strbuf request = STRBUF_EMPTY;
+	const char *verb = invocation->verb;
+	char *found = NULL;
+	int fd, code = CONTROL_UNREACHABLE;
+
+	if (invocation->socket == NULL) {
+		found = find_socket(invocation->conf_path);
+		if (found == NULL)
+			return CONTROL_UNREACHABLE;
+	}
+	args[0] = invocation->app;
+	if (strcmp(verb, "logs") == 0) {
+		args[1] = invocation->lines;
+		args[2] = invocation->follow ? "1" : "0";
+	}
+	if (invocation->json)
+		verb = "status-json";
+	control_encode(&request, verb, args);
+	fd = connect_to(found != NULL ? found : invocation->socket);
+	if (fd != -1) {
+		if (send(fd, request.ptr, request.len, MSG_NOSIGNAL) ==
+		    (ssize_t)request.len)
+			code = show_answer(fd);
+		else
+			fprintf(stderr,
+			    "scalwsctl: scalwsd does not listen: "
+			    "%s\n",
+			    strerror(errno));
+		close(fd);
+	}
+	strbuf_free(&request);
+	mem_free(found);
+	return code;
+}
+
+/* ---- the command line ---- */
+
+enum app_argument { NO_APP, MAY_NAME_APP, NEEDS_APP };
+
+static const struct {
+	const char *verb;
+	enum app_argument app;
+} verbs[] = {
+	{ "status", MAY_NAME_APP },
+	{ "start", NEEDS_APP },
+	{ "stop", NEEDS_APP },
+	{ "restart", NEEDS_APP },
+	{ "logs", NEEDS_APP },
+	{ "reload", NO_APP },
+	{ "check", NO_APP },
+	{ "version", NO_APP },
+};
+
+static int
+check_verb(const struct invocation *invocation)
+{
+	bool logs, status;
+
+	if (invocation->verb == NULL)
+		return usage("what shall it do?", NULL);
+	logs = strcmp(invocation->verb, "logs") == 0;
+	status = strcmp(invocation->verb, "status") == 0;
+	if (invocation->json && !status)
+		return usage("--json belongs to status", NULL);
+	if (!logs && (invocation->follow || invocation->lines != NULL))
+		return usage("-f and -n belong to logs", NULL);
+	for (size_t i = 0; i < ARRAY_LEN(verbs); i++) {
+		if (strcmp(verbs[i].verb, invocation->verb) != 0)
+			continue;
+		if (verbs[i].app == NEEDS_APP && invocation->app == NULL)
+			return usage("name the app after", invocation->verb);
+		if (verbs[i].app == NO_APP && invocation->app != NULL)
+			return usage("nothing comes after", invocation->verb);
+		return 0;
+	}
+	return usage("unknown command", invocation->verb);
+}
+
+int
+main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "json", no_argument, NULL, 'j' },
+		{ "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'V' },
+		{ NULL, 0, NULL, 0 },
+	};
+	struct invocation invocation = { .conf_path =
+					     SCALWS_SYSCONFDIR "/scalws.conf" };
+	int option, result;
+
+	while ((option = getopt_long(argc, argv, "s:c:fn:hV", options, NULL)) !=
+	       -1) {
+		switch (option) {
+		case 's':
+			invocation.socket = optarg;
+			break;
+		case 'c':
+			invocation.conf_path = optarg;
+			break;
+		case 'f':
+			invocation.follow = true;
+			break;
+		case 'n':
+			invocation.lines = optarg;
+			break;
+		case 'j':
+			invocation.json = true;
+			break;
+		case 'h':
+			fputs(usage_text, stdout);
+			return 0;
+		case 'V':
+			printf("scalwsctl %s\n", SCALWS_VERSION);
+			return 0;
+		default:
+			fputs(usage_text, stderr);
+			return CONTROL_USAGE;
+		}
+	}
+	if (optind < argc)
+		invocation.verb = argv[optind++];
+	if (optind < argc)
+		invocation.app = argv[optind++];
+	if (optind < argc)
+		return usage("too many words:", argv[optind]);
+	result = check_verb(&invocation);
+	if (result != 0)
+		return result;
+	if (invocation.lines == NULL)
+		invocation.lines = DEFAULT_LINES;
+	return ask(&invocation);
+}

@@ -1,0 +1,135 @@
+/*
+ * scalwsd: the daemon's command line. One binary, three roles: supervisor
+ * (what a person starts), proxy and keeper (what the supervisor starts).
+ * Does nothing itself.
+ */
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "proxy/proxy.h"
+#include "src/base/strbuf.h"
+#include "src/conf/conf.h"
+#include "supervisor/supervisor.h"
+
+#define CHANNEL_AT 3 /* where a role finds its channel */
+#define EXIT_USAGE 2
+
+enum { OPTION_ROLE = 256, OPTION_MAN, OPTION_KEYS };
+
+static const char usage_text[] =
+    "usage: scalwsd [-c FILE] [-t | -T]\n"
+    "  -c FILE  configuration (default " SCALWS_SYSCONFDIR "/scalws.conf)\n"
+    "  -t       check the configuration and exit\n"
+    "  -T       check it, print it with all defaults, and exit\n"
+    "  -V       print the version and exit\n"
+    "  -h       print this and exit\n"
+    "  --print-schema-man   print the options for scalws.conf(5)\n"
+    "  --print-schema-keys  print all keys, for completion\n";
+
+/* -t and -T */
+static int
+check(const char *path, bool print)
+{
+	struct strbuf text = STRBUF_EMPTY;
+	struct conf_errors errors;
+	struct conf *conf;
+	int result = 0;
+
+	conf_errors_init(&errors);
+	conf = conf_load(path, &errors);
+	if (errors.warnings_text.len > 0)
+		fprintf(stderr, "%s", errors.warnings_text.ptr);
+	if (conf == NULL) {
+		fprintf(stderr, "%s", errors.text.ptr);
+		result = 1;
+	} else if (print) {
+		conf_print(conf, &text);
+		fwrite(text.ptr, 1, text.len, stdout);
+	} else {
+		printf("%s: good\n", path);
+	}
+	strbuf_free(&text);
+	conf_free(conf);
+	conf_errors_free(&errors);
+	return fflush(stdout) == 0 ? result : 1;
+}
+
+static int
+print_schema(bool man)
+{
+	struct strbuf text = STRBUF_EMPTY;
+
+	if (man)
+		conf_print_man(&text);
+	else
+		conf_print_keys(&text);
+	fwrite(text.ptr, 1, text.len, stdout);
+	strbuf_free(&text);
+	return fflush(stdout) == 0 ? 0 : 1;
+}
+
+static int
+run_role(const char *role)
+{
+	if (strcmp(role, "proxy") == 0)
+		return proxy_run(CHANNEL_AT);
+	if (strcmp(role, "keeper") == 0)
+		return supervisor_run_keeper(CHANNEL_AT);
+	fprintf(stderr,
+	    "scalwsd: there is no role \"%s\"; roles are started "
+	    "by the daemon itself\n",
+	    role);
+	return EXIT_USAGE;
+}
+
+int
+main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "role", required_argument, NULL, OPTION_ROLE },
+		{ "print-schema-man", no_argument, NULL, OPTION_MAN },
+		{ "print-schema-keys", no_argument, NULL, OPTION_KEYS },
+		{ "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'V' },
+		{ NULL, 0, NULL, 0 },
+	};
+	const char *path = SCALWS_SYSCONFDIR "/scalws.conf";
+	int option, mode = 0;
+
+	while (
+	    (option = getopt_long(argc, argv, "c:tTVh", options, NULL)) != -1) {
+		switch (option) {
+		case 'c':
+			path = optarg;
+			break;
+		case 't':
+		case 'T':
+			mode = option;
+			break;
+		case 'V':
+			printf("scalwsd %s\n", SCALWS_VERSION);
+			return 0;
+		case 'h':
+			fputs(usage_text, stdout);
+			return 0;
+		case OPTION_ROLE: /* what follows is a name for ps */
+			return run_role(optarg);
+		case OPTION_MAN:
+		case OPTION_KEYS:
+			return print_schema(option == OPTION_MAN);
+		default:
+			fputs(usage_text, stderr);
+			return EXIT_USAGE;
+		}
+	}
+	if (optind < argc) {
+		fprintf(stderr, "scalwsd: what is \"%s\"?\n%s", argv[optind],
+		    usage_text);
+		return EXIT_USAGE;
+	}
+	if (mode != 0)
+		return check(path, mode == 'T');
+	return supervisor_run(path);
+}

@@ -1,0 +1,572 @@
+/*
+ * What an app should be and what it is: keeps the right number of instances,
+ * rolls restarts, answers those who wait for it.
+ * Between control/reload/supervisor and instance.c. All decisions are taken in
+ * on_step, which runs once after any number of changes.
+ */
+#include "supervisor/app.h"
+
+#include <event2/event.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "src/base/clock.h"
+#include "src/base/log.h"
+#include "src/base/mem.h"
+#include "src/ipc/channel.h"
+#include "supervisor/app_log.h"
+#include "supervisor/instance.h"
+#include "supervisor/proxy_proc.h"
+#include "supervisor/supervisor.h"
+
+enum wait_for { WAIT_UP, WAIT_DOWN, WAIT_RESTARTED };
+
+struct waiter {
+	struct list node;
+	enum wait_for wait_for;
+	app_done_cb *on_done;
+	void *arg;
+};
+
+#define FOREACH_INSTANCE(app, node, after, instance)      \
+	LIST_FOREACH_SAFE(node, after, &(app)->instances) \
+	if (((instance) = LIST_ENTRY(node, struct instance, node)), true)
+
+static void on_step(evutil_socket_t fd, short what, void *arg);
+
+static void
+read_environment(struct app *app, const struct conf_app *conf)
+{
+	words_free(&app->environment);
+	words_add_all(
+	    &app->environment, (const char *const *)conf->environment);
+}
+
+struct app *
+app_new(struct supervisor *supervisor, struct conf_hold *hold,
+    const struct conf_app *conf)
+{
+	struct app *app = mem_alloc(sizeof(*app));
+
+	app->supervisor = supervisor;
+	app->hold = conf_hold_ref(hold);
+	app->conf = conf;
+	app->name = mem_strdup(conf->name);
+	app->log = app_log_new(supervisor->log_writer, conf);
+	app->step = evtimer_new(supervisor->base, on_step, app);
+	list_init(&app->instances);
+	list_init(&app->waiters);
+	app->state_name = "starting";
+	app->since_ms = clock_now_ms();
+	read_environment(app, conf);
+	return app;
+}
+
+void
+app_free(struct app **app_ptr)
+{
+	struct app *app = *app_ptr;
+	struct list *node, *after;
+	struct instance *instance;
+
+	if (app == NULL)
+		return;
+	FOREACH_INSTANCE(app, node, after, instance)
+	instance_free(&instance);
+	LIST_FOREACH_SAFE(node, after, &app->waiters)
+	mem_free(LIST_ENTRY(node, struct waiter, node));
+	event_free(app->step);
+	app_log_free(&app->log);
+	words_free(&app->environment);
+	conf_hold_unref(&app->hold);
+	mem_free(app->name);
+	mem_free(app);
+	*app_ptr = NULL;
+}
+
+struct app *
+app_find(const struct supervisor *supervisor, const char *name)
+{
+	for (size_t i = 0; i < supervisor->n_apps; i++)
+		if (strcmp(supervisor->apps[i]->name, name) == 0)
+			return supervisor->apps[i];
+	return NULL;
+}
+
+void
+app_changed(struct app *app)
+{
+	event_active(app->step, EV_TIMEOUT, 0);
+}
+
+/* ---- what it is ---- */
+
+static unsigned
+count_state(const struct app *app, enum instance_state state)
+{
+	struct list *node;
+	unsigned count = 0;
+
+	LIST_FOREACH(node, &app->instances)
+	count += LIST_ENTRY(node, struct instance, node)->state == state;
+	return count;
+}
+
+unsigned
+app_running(const struct app *app)
+{
+	return count_state(app, INSTANCE_RUNNING);
+}
+
+static bool
+is_wanted(const struct app *app)
+{
+	return !app->stopped && !app->removed && !app->ending;
+}
+
+bool
+app_is_gone(const struct app *app)
+{
+	return list_is_empty(&app->instances);
+}
+
+const char *
+app_state_name(const struct app *app)
+{
+	if (!is_wanted(app))
+		return list_is_empty(&app->instances) ? "stopped" : "stopping";
+	if (app_running(app) > 0)
+		return "running";
+	if (count_state(app, INSTANCE_STARTING) > 0)
+		return "starting";
+	if (count_state(app, INSTANCE_BACKOFF) > 0)
+		return "backoff";
+	if (count_state(app, INSTANCE_FAILED) > 0)
+		return "failed";
+	return "starting";
+}
+
+/* The proxy's word for it, and when the next try is. */
+static enum channel_app_state
+proxy_state(const struct app *app, int64_t *retry_at_ms)
+{
+	struct list *node;
+
+	*retry_at_ms = 0;
+	if (!is_wanted(app))
+		return CHANNEL_APP_STOPPED;
+	if (app_running(app) > 0)
+		return CHANNEL_APP_UP;
+	if (count_state(app, INSTANCE_STARTING) > 0)
+		return CHANNEL_APP_STARTING;
+	LIST_FOREACH(node, &app->instances)
+	{
+		const struct instance *instance =
+		    LIST_ENTRY(node, struct instance, node);
+
+		if (instance->retry_at_ms != 0 &&
+		    (*retry_at_ms == 0 || instance->retry_at_ms < *retry_at_ms))
+			*retry_at_ms = instance->retry_at_ms;
+	}
+	if (count_state(app, INSTANCE_BACKOFF) > 0)
+		return CHANNEL_APP_BACKOFF;
+	if (count_state(app, INSTANCE_FAILED) > 0)
+		return CHANNEL_APP_FAILED;
+	return CHANNEL_APP_STARTING;
+}
+
+static void
+tell_state(struct app *app, bool always)
+{
+	int64_t retry_at_ms, now_ms = clock_now_ms();
+	enum channel_app_state state = proxy_state(app, &retry_at_ms);
+	struct channel_app message;
+
+	if (!app->conf->http || (!always && state == app->told_state &&
+				    retry_at_ms == app->told_retry_at_ms))
+		return;
+	app->told_state = state;
+	app->told_retry_at_ms = retry_at_ms;
+	message.app = app->name;
+	message.state = state;
+	message.retry_ms =
+	    retry_at_ms > now_ms ? (uint32_t)(retry_at_ms - now_ms) : 0;
+	message.text = app->last_exit;
+	proxy_proc_app_state(app->supervisor->proxy, &message);
+}
+
+void
+app_tell_proxy(struct app *app)
+{
+	struct list *node;
+
+	if (!app->conf->http)
+		return;
+	LIST_FOREACH(node, &app->instances)
+	instance_announce(LIST_ENTRY(node, struct instance, node));
+	tell_state(app, true);
+}
+
+/* ---- those who wait ---- */
+
+static void
+add_waiter(
+    struct app *app, enum wait_for wait_for, app_done_cb *on_done, void *arg)
+{
+	struct waiter *waiter;
+
+	if (on_done == NULL)
+		return;
+	waiter = mem_alloc(sizeof(*waiter));
+	waiter->wait_for = wait_for;
+	waiter->on_done = on_done;
+	waiter->arg = arg;
+	list_push_back(&app->waiters, &waiter->node);
+}
+
+static void
+answer(struct app *app, enum wait_for wait_for, bool ok, const char *why)
+{
+	struct list *node, *after;
+
+	LIST_FOREACH_SAFE(node, after, &app->waiters)
+	{
+		struct waiter *waiter = LIST_ENTRY(node, struct waiter, node);
+
+		if (waiter->wait_for != wait_for)
+			continue;
+		list_remove(&waiter->node);
+		waiter->on_done(ok, why, waiter->arg);
+		mem_free(waiter);
+	}
+}
+
+void
+app_forget(struct app *app, const void *arg)
+{
+	struct list *node, *after;
+
+	LIST_FOREACH_SAFE(node, after, &app->waiters)
+	{
+		struct waiter *waiter = LIST_ENTRY(node, struct waiter, node);
+
+		if (waiter->arg != arg)
+			continue;
+		list_remove(&waiter->node);
+		mem_free(waiter);
+	}
+}
+
+/* Up: as many as configured run. Not up: one of them needs another try. */
+static void
+answer_up(struct app *app)
+{
+	struct list *node;
+
+	if (!is_wanted(app)) {
+		answer(app, WAIT_UP, false, "it was stopped");
+		return;
+	}
+	if (app_running(app) >= app->conf->processes) {
+		answer(app, WAIT_UP, true, "");
+		return;
+	}
+	LIST_FOREACH(node, &app->instances)
+	{
+		struct instance *instance =
+		    LIST_ENTRY(node, struct instance, node);
+
+		if (instance->state == INSTANCE_BACKOFF ||
+		    instance->state == INSTANCE_FAILED || instance->given_up) {
+			char why[INSTANCE_REASON_MAX];
+
+			snprintf(why, sizeof(why), "%s", instance->reason);
+			answer(app, WAIT_UP, false, why);
+			return;
+		}
+	}
+}
+
+/* ---- rolling restart ---- */
+
+/* Still to be replaced: it runs what was before the restart. */
+static struct instance *
+find_old(const struct app *app)
+{
+	struct instance *found = NULL;
+	struct list *node;
+
+	LIST_FOREACH(node, &app->instances)
+	{
+		struct instance *instance =
+		    LIST_ENTRY(node, struct instance, node);
+
+		if (!instance->is_old || !instance->wanted)
+			continue;
+		/* Those that do not serve first. */
+		if (found == NULL || instance->state != INSTANCE_RUNNING)
+			found = instance;
+	}
+	return found;
+}
+
+static unsigned
+count_wanted(const struct app *app, bool old)
+{
+	struct list *node;
+	unsigned count = 0;
+
+	LIST_FOREACH(node, &app->instances)
+	{
+		const struct instance *instance =
+		    LIST_ENTRY(node, struct instance, node);
+
+		count += instance->wanted && instance->is_old == old;
+	}
+	return count;
+}
+
+static void
+end_roll(struct app *app, bool ok, const char *why)
+{
+	struct list *node;
+
+	app->rolling = false;
+	LIST_FOREACH(node, &app->instances)
+	LIST_ENTRY(node, struct instance, node)->is_old = false;
+	answer(app, WAIT_RESTARTED, ok, why);
+}
+
+/* One is replaced after the other: the next begins when the old one of the
+ * last is withdrawn and its successor serves. */
+static void
+step_roll(struct app *app)
+{
+	struct instance *old, *trial = app->trial;
+	struct list *node;
+
+	if (trial != NULL && trial->state == INSTANCE_RUNNING) {
+		trial->trial = false;
+		app->trial = NULL;
+		old = find_old(app);
+		if (old != NULL)
+			instance_stop(old, "replaced");
+	} else if (trial != NULL && trial->state == INSTANCE_DOWN) {
+		char why[INSTANCE_REASON_MAX];
+
+		snprintf(why, sizeof(why), "%s", trial->reason);
+		app->trial = NULL;
+		end_roll(app, false, why);
+		return;
+	}
+	if (app->trial != NULL)
+		return;
+	/* An old one that still drains uses memory: wait for it. */
+	LIST_FOREACH(node, &app->instances)
+	{
+		const struct instance *instance =
+		    LIST_ENTRY(node, struct instance, node);
+
+		if (instance->is_old && !instance->wanted &&
+		    instance_is_alive(instance))
+			return;
+	}
+	if (count_wanted(app, false) < app->conf->processes) {
+		app->trial = instance_new(app);
+		app->trial->trial = true;
+		instance_start(app->trial);
+		return;
+	}
+	old = find_old(app);
+	if (old != NULL) {
+		instance_stop(old, "fewer processes");
+		return;
+	}
+	end_roll(app, true, "");
+}
+
+static void
+begin_roll(struct app *app)
+{
+	struct list *node;
+
+	LIST_FOREACH(node, &app->instances)
+	LIST_ENTRY(node, struct instance, node)->is_old = true;
+	app->rolling = true;
+	app_changed(app);
+}
+
+static void
+cancel_roll(struct app *app, const char *why)
+{
+	if (app->trial != NULL)
+		app->trial->trial = false;
+	app->trial = NULL;
+	end_roll(app, false, why);
+}
+
+/* ---- keeping the number ---- */
+
+static void
+keep_number(struct app *app)
+{
+	unsigned wanted = count_wanted(app, false);
+	struct list *node, *after;
+	struct instance *instance;
+
+	for (; wanted < app->conf->processes; wanted++)
+		instance_start(instance_new(app));
+	FOREACH_INSTANCE(app, node, after, instance)
+	if (wanted > app->conf->processes && instance->wanted) {
+		instance_stop(instance, "fewer processes");
+		wanted--;
+	}
+}
+
+static void
+stop_all(struct app *app, const char *why)
+{
+	struct list *node, *after;
+	struct instance *instance;
+
+	if (app->rolling)
+		cancel_roll(app, why);
+	FOREACH_INSTANCE(app, node, after, instance)
+	instance_stop(instance, why);
+	app_changed(app);
+}
+
+static void
+note_state(struct app *app)
+{
+	const char *name = app_state_name(app);
+
+	if (strcmp(name, app->state_name) == 0)
+		return;
+	app->state_name = name;
+	app->since_ms = clock_now_ms();
+}
+
+static void
+on_step(evutil_socket_t fd, short what, void *arg)
+{
+	struct app *app = arg;
+	struct list *node, *after;
+	struct instance *instance;
+
+	if (app->rolling)
+		step_roll(app);
+	FOREACH_INSTANCE(app, node, after, instance)
+	if (instance->state == INSTANCE_DOWN && !instance->wanted &&
+	    instance != app->trial)
+		instance_free(&instance);
+	if (is_wanted(app) && !app->rolling)
+		keep_number(app);
+	note_state(app);
+	tell_state(app, false);
+	answer_up(app);
+	if (!is_wanted(app) && app_is_gone(app))
+		answer(app, WAIT_DOWN, true, "");
+	if (is_wanted(app))
+		answer(app, WAIT_DOWN, false, "it was started again");
+	supervisor_check_apps(app->supervisor);
+}
+
+/* ---- what is asked ---- */
+
+void
+app_start(struct app *app, app_done_cb *on_done, void *arg)
+{
+	struct list *node, *after;
+	struct instance *instance;
+
+	app->stopped = false;
+	add_waiter(app, WAIT_UP, on_done, arg);
+	app_changed(app);
+	if (app->rolling)
+		return;
+	/* Those that wait for their next try do it now. */
+	FOREACH_INSTANCE(app, node, after, instance)
+	if (instance->wanted)
+		instance_start(instance);
+	keep_number(app);
+}
+
+void
+app_stop(struct app *app, app_done_cb *on_done, void *arg)
+{
+	app->stopped = true;
+	add_waiter(app, WAIT_DOWN, on_done, arg);
+	stop_all(app, "stopped by the administrator");
+}
+
+void
+app_restart(struct app *app, app_done_cb *on_done, void *arg)
+{
+	if (app->rolling) {
+		if (on_done != NULL)
+			on_done(false, "it is being restarted already", arg);
+		return;
+	}
+	if (app->stopped || app_is_gone(app)) {
+		app_start(app, on_done, arg);
+		return;
+	}
+	add_waiter(app, WAIT_RESTARTED, on_done, arg);
+	begin_roll(app);
+}
+
+void
+app_end(struct app *app)
+{
+	app->ending = true;
+	stop_all(app, "the daemon stops");
+}
+
+void
+app_kill(struct app *app)
+{
+	struct list *node, *after;
+	struct instance *instance;
+
+	if (app->rolling)
+		cancel_roll(app, "killed");
+	FOREACH_INSTANCE(app, node, after, instance)
+	instance_kill(instance, "killed");
+	app_changed(app);
+}
+
+void
+app_set_environment(struct app *app, const struct conf_app *conf)
+{
+	read_environment(app, conf);
+}
+
+bool
+app_reconfigure(struct app *app, struct conf_hold *hold,
+    const struct conf_app *conf, app_done_cb *on_done, void *arg)
+{
+	enum conf_change change = CONF_SAME;
+	struct conf_hold *before = app->hold;
+
+	if (conf == NULL) {
+		app->removed = true;
+		stop_all(app, "removed from the configuration");
+		return false;
+	}
+	if (!app->removed)
+		change = conf_app_change(app->conf, conf);
+	app->removed = false;
+	app->hold = conf_hold_ref(hold);
+	app->conf = conf;
+	conf_hold_unref(&before);
+	app_log_configure(app->log, conf);
+	read_environment(app, conf);
+	app_changed(app);
+	if (change != CONF_RESTART || app->stopped)
+		return false;
+	if (app->rolling)
+		cancel_roll(app, "the configuration changed");
+	app_restart(app, on_done, arg);
+	return true;
+}

@@ -1,0 +1,338 @@
+/*
+ * From the pipes of an app to whole lines with time and pid, and from there to
+ * the log thread, the last lines in memory, and whoever follows.
+ * Between instance.c and log_writer.c. Opens no file itself.
+ */
+#include "supervisor/app_log.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "src/base/clock.h"
+#include "src/base/fdutil.h"
+#include "src/base/list.h"
+#include "src/base/log.h"
+#include "src/base/mem.h"
+#include "supervisor/log_writer.h"
+
+#define LINE_MAX_BYTES 16384 /* longer lines are split */
+#define READS_PER_EVENT 8
+#define READS_AT_CLOSE 64
+#define PARTIAL_MS 1000 /* a line without its end is written after this */
+
+struct app_log {
+	struct event_base *base;
+	struct log_writer *writer;
+	struct log_file *file;
+	struct log_room room; /* waited for while pipes are paused */
+	char *path;
+	char *last[APP_LOG_LAST_LINES];
+	size_t n_last; /* ever; the newest is last[(n_last - 1) % MAX] */
+	struct list pipes;
+	struct list followers;
+};
+
+struct app_pipe {
+	struct list node;
+	struct app_log *log;
+	int fd;
+	pid_t pid;
+	struct event *readable; /* NULL: at its end */
+	struct event *partial;
+	size_t len;
+	char line[LINE_MAX_BYTES];
+};
+
+struct app_follower {
+	struct list node;
+	app_log_follow_cb *on_line;
+	void *arg;
+};
+
+static void on_room(void *arg);
+
+struct app_log *
+app_log_new(struct log_writer *writer, const struct conf_app *conf)
+{
+	struct app_log *log = mem_alloc(sizeof(*log));
+
+	log->writer = writer;
+	log->base = log_writer_base(writer);
+	log->path = mem_strdup(conf->log.file);
+	log->file = log_file_new(
+	    writer, conf->log.file, conf->log.max_bytes, conf->log.keep);
+	log->room.on_room = on_room;
+	log->room.arg = log;
+	list_init(&log->pipes);
+	list_init(&log->followers);
+	return log;
+}
+
+void
+app_log_configure(struct app_log *log, const struct conf_app *conf)
+{
+	mem_free(log->path);
+	log->path = mem_strdup(conf->log.file);
+	log_file_configure(
+	    log->file, conf->log.file, conf->log.max_bytes, conf->log.keep);
+}
+
+void
+app_log_free(struct app_log **log_ptr)
+{
+	struct app_log *log = *log_ptr;
+
+	if (log == NULL)
+		return;
+	list_remove(&log->room.node);
+	log_file_close(&log->file);
+	for (size_t i = 0; i < APP_LOG_LAST_LINES; i++)
+		mem_free(log->last[i]);
+	mem_free(log->path);
+	mem_free(log);
+	*log_ptr = NULL;
+}
+
+const char *
+app_log_path(const struct app_log *log)
+{
+	return log->path;
+}
+
+bool
+app_log_is_written(struct app_log *log)
+{
+	return log_file_is_written(log->file);
+}
+
+/* One line, without newline: prefix it, keep it, pass it on. */
+static void
+take_line(struct app_log *log, pid_t pid, const char *text, size_t len)
+{
+	char line[CLOCK_ISO_LEN + 32 + LINE_MAX_BYTES + 1];
+	struct list *node, *after;
+	size_t at = CLOCK_ISO_LEN, slot;
+
+	clock_put_iso(line, clock_wall_ms());
+	at += (size_t)snprintf(line + at, 32, " [%d] ", (int)pid);
+	memcpy(line + at, text, len);
+	line[at + len] = '\n';
+	len += at;
+	log_file_add(log->file, line, len + 1);
+
+	slot = log->n_last++ % APP_LOG_LAST_LINES;
+	mem_free(log->last[slot]);
+	log->last[slot] = mem_memdup0(line, len);
+	LIST_FOREACH_SAFE(node, after, &log->followers)
+	{
+		struct app_follower *follower =
+		    LIST_ENTRY(node, struct app_follower, node);
+
+		follower->on_line((struct str){ line, len }, follower->arg);
+	}
+}
+
+void
+app_log_note(struct app_log *log, const char *fmt, ...)
+{
+	char text[1024] = "scalwsd: ";
+	size_t at = strlen(text);
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text + at, sizeof(text) - at, fmt, args);
+	va_end(args);
+	take_line(log, getpid(), text, strlen(text));
+}
+
+void
+app_log_last(const struct app_log *log, size_t max, struct strbuf *to)
+{
+	size_t kept =
+	    log->n_last < APP_LOG_LAST_LINES ? log->n_last : APP_LOG_LAST_LINES;
+	size_t count = kept < max ? kept : max;
+
+	for (size_t i = log->n_last - count; i < log->n_last; i++) {
+		strbuf_add_text(to, log->last[i % APP_LOG_LAST_LINES]);
+		strbuf_add(to, "\n", 1);
+	}
+}
+
+struct app_follower *
+app_log_follow(struct app_log *log, app_log_follow_cb *on_line, void *arg)
+{
+	struct app_follower *follower = mem_alloc(sizeof(*follower));
+
+	follower->on_line = on_line;
+	follower->arg = arg;
+	list_push_back(&log->followers, &follower->node);
+	return follower;
+}
+
+void
+app_log_unfollow(struct app_follower **follower)
+{
+	if (*follower == NULL)
+		return;
+	list_remove(&(*follower)->node);
+	mem_free(*follower);
+	*follower = NULL;
+}
+
+/* ---- pipes ---- */
+
+static void
+end_line(struct app_pipe *pipe)
+{
+	size_t len = pipe->len;
+
+	if (len > 0 && pipe->line[len - 1] == '\r')
+		len--;
+	pipe->len = 0;
+	take_line(pipe->log, pipe->pid, pipe->line, len);
+}
+
+static void
+take_bytes(struct app_pipe *pipe, const char *bytes, size_t len)
+{
+	while (len > 0) {
+		const char *end = memchr(bytes, '\n', len);
+		size_t part = end == NULL ? len : (size_t)(end - bytes);
+
+		if (part > LINE_MAX_BYTES - pipe->len)
+			part = LINE_MAX_BYTES - pipe->len;
+		memcpy(pipe->line + pipe->len, bytes, part);
+		pipe->len += part;
+		bytes += part;
+		len -= part;
+		if (len > 0 && *bytes == '\n') {
+			bytes++;
+			len--;
+			end_line(pipe);
+		} else if (pipe->len == LINE_MAX_BYTES && len > 0) {
+			end_line(pipe);
+		}
+	}
+}
+
+/* At most `reads` reads. False: nothing more will come. */
+static bool
+drain(struct app_pipe *pipe, int reads)
+{
+	char bytes[LINE_MAX_BYTES];
+
+	while (reads-- > 0) {
+		ssize_t n = read(pipe->fd, bytes, sizeof(bytes));
+
+		if (n > 0)
+			take_bytes(pipe, bytes, (size_t)n);
+		else if (n == -1 && (errno == EAGAIN || errno == EINTR))
+			return true;
+		else
+			return false;
+	}
+	return true;
+}
+
+static void
+on_partial(evutil_socket_t fd, short what, void *arg)
+{
+	struct app_pipe *pipe = arg;
+
+	if (pipe->len > 0)
+		end_line(pipe);
+}
+
+static void
+on_readable(evutil_socket_t fd, short what, void *arg)
+{
+	static const struct timeval soon = { PARTIAL_MS / 1000, 0 };
+	struct app_pipe *pipe = arg;
+
+	if (!drain(pipe, READS_PER_EVENT)) {
+		if (pipe->len > 0)
+			end_line(pipe);
+		event_free(pipe->readable);
+		pipe->readable = NULL;
+		return;
+	}
+	if (pipe->len > 0)
+		event_add(pipe->partial, &soon);
+	else
+		event_del(pipe->partial);
+	/* The disk is slow: the app waits in its own pipe. */
+	if (log_file_is_full(pipe->log->file)) {
+		event_del(pipe->readable);
+		log_writer_wait(pipe->log->writer, &pipe->log->room);
+	}
+}
+
+static void
+on_room(void *arg)
+{
+	struct app_log *log = arg;
+	struct list *node;
+
+	if (log_file_is_full(log->file)) {
+		log_writer_wait(log->writer, &log->room);
+		return;
+	}
+	LIST_FOREACH(node, &log->pipes)
+	{
+		struct app_pipe *pipe = LIST_ENTRY(node, struct app_pipe, node);
+
+		if (pipe->readable != NULL)
+			event_add(pipe->readable, NULL);
+	}
+}
+
+struct app_pipe *
+app_pipe_new(struct app_log *log, int fd)
+{
+	struct app_pipe *pipe = mem_alloc(sizeof(*pipe));
+
+	pipe->log = log;
+	pipe->fd = fd;
+	if (fd_set_nonblock(fd) == -1)
+		log_errno("app log: pipe");
+	pipe->readable =
+	    event_new(log->base, fd, EV_READ | EV_PERSIST, on_readable, pipe);
+	pipe->partial = evtimer_new(log->base, on_partial, pipe);
+	if (pipe->readable == NULL || pipe->partial == NULL ||
+	    event_add(pipe->readable, NULL) == -1)
+		log_error("app log: cannot watch a pipe");
+	list_push_back(&log->pipes, &pipe->node);
+	return pipe;
+}
+
+void
+app_pipe_set_pid(struct app_pipe *pipe, pid_t pid)
+{
+	pipe->pid = pid;
+}
+
+void
+app_pipe_close(struct app_pipe **pipe_ptr)
+{
+	struct app_pipe *pipe = *pipe_ptr;
+
+	if (pipe == NULL)
+		return;
+	if (pipe->readable != NULL) {
+		/* More than a pipe holds is written by somebody who lives. */
+		drain(pipe, READS_AT_CLOSE);
+		event_free(pipe->readable);
+	}
+	if (pipe->len > 0)
+		end_line(pipe);
+	if (pipe->partial != NULL)
+		event_free(pipe->partial);
+	fd_close(&pipe->fd);
+	list_remove(&pipe->node);
+	mem_free(pipe);
+	*pipe_ptr = NULL;
+}

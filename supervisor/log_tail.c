@@ -1,0 +1,146 @@
+/*
+ * Shows an app's log to a client of the control socket.
+ * Called by commands.c. Reads the file that log_writer.c writes, after that
+ * has caught up.
+ */
+#include "supervisor/log_tail.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "src/base/fdutil.h"
+#include "src/base/mem.h"
+#include "supervisor/app_log.h"
+#include "supervisor/control_server.h"
+#include "supervisor/supervisor.h"
+
+#define TAIL_BYTES_MAX (1024 * 1024)
+#define CATCH_UP_MS 10
+#define CATCH_UP_TRIES 100
+
+struct tail {
+	struct control_client *client;
+	struct app_log *log;
+	size_t lines;
+	bool follow;
+	int tries;
+	struct event *timer;
+	struct app_follower *follower;
+};
+
+int
+log_tail_read(const char *path, size_t lines, struct strbuf *to)
+{
+	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	char *text = NULL, *at;
+	struct stat st;
+	off_t from;
+	ssize_t n;
+
+	if (fd == -1)
+		return -1;
+	if (fstat(fd, &st) == -1 || !S_ISREG(st.st_mode)) {
+		fd_close(&fd);
+		errno = EINVAL;
+		return -1;
+	}
+	from = st.st_size > TAIL_BYTES_MAX ? st.st_size - TAIL_BYTES_MAX : 0;
+	text = mem_alloc(TAIL_BYTES_MAX);
+	n = pread(fd, text, TAIL_BYTES_MAX, from);
+	fd_close(&fd);
+	if (n > 0 && lines > 0) {
+		size_t len = (size_t)n, start = len - 1;
+
+		/* The newline at the very end ends the last line. */
+		while (start > 0) {
+			at = memrchr(text, '\n', start);
+			if (at == NULL) {
+				start = 0;
+				break;
+			}
+			start = (size_t)(at - text);
+			if (--lines == 0) {
+				start++;
+				break;
+			}
+		}
+		/* The first line that was read may be half of one. */
+		if (start == 0 && from > 0 &&
+		    (at = memchr(text, '\n', len)) != NULL)
+			start = (size_t)(at - text) + 1;
+		strbuf_add(to, text + start, len - start);
+	}
+	mem_free(text);
+	return n == -1 ? -1 : 0;
+}
+
+static void
+free_tail(struct tail *tail)
+{
+	app_log_unfollow(&tail->follower);
+	event_free(tail->timer);
+	mem_free(tail);
+}
+
+static void
+on_gone(struct control_client *client, void *arg)
+{
+	free_tail(arg);
+}
+
+static void
+on_line(struct str line, void *arg)
+{
+	struct tail *tail = arg;
+
+	control_say(tail->client, 'o', line);
+}
+
+static void
+on_timer(evutil_socket_t fd, short what, void *arg)
+{
+	static const struct timeval soon = { 0, CATCH_UP_MS * 1000 };
+	struct tail *tail = arg;
+	struct control_client *client = tail->client;
+	struct strbuf text = STRBUF_EMPTY;
+
+	if (!app_log_is_written(tail->log) && tail->tries++ < CATCH_UP_TRIES) {
+		event_add(tail->timer, &soon);
+		return;
+	}
+	/* No file: it has printed nothing yet. */
+	if (log_tail_read(app_log_path(tail->log), tail->lines, &text) == -1 &&
+	    errno != ENOENT)
+		control_printf(client, 'e', "%s: %s", app_log_path(tail->log),
+		    strerror(errno));
+	if (text.len > 0)
+		control_say(client, 'o', (struct str){ text.ptr, text.len });
+	strbuf_free(&text);
+	if (tail->follow) {
+		tail->follower = app_log_follow(tail->log, on_line, tail);
+		return;
+	}
+	control_on_gone(client, NULL, NULL);
+	control_end(client, CONTROL_OK);
+	free_tail(tail);
+}
+
+void
+log_tail_answer(struct control_client *client, struct app_log *log,
+    size_t lines, bool follow)
+{
+	struct tail *tail = mem_alloc(sizeof(*tail));
+
+	tail->client = client;
+	tail->log = log;
+	tail->lines = lines;
+	tail->follow = follow;
+	tail->timer =
+	    evtimer_new(control_supervisor(client)->base, on_timer, tail);
+	control_on_gone(client, on_gone, tail);
+	event_active(tail->timer, EV_TIMEOUT, 0);
+}

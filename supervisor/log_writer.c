@@ -1,0 +1,435 @@
+/*
+ * The thread that writes the apps' log files.
+ * Fed by app_log.c through log_file_add; wakes the loop when there is room.
+ * Knows nothing of lines but where they end.
+ */
+#include "supervisor/log_writer.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "src/base/clock.h"
+#include "src/base/fdutil.h"
+#include "src/base/list.h"
+#include "src/base/log.h"
+#include "src/base/mem.h"
+#include "src/base/strbuf.h"
+#include "supervisor/app_log.h"
+
+#define COMPLAIN_MS 60000
+
+struct log_file {
+	struct list node;
+	struct log_writer *writer;
+	/* Under writer->lock. */
+	char *path;
+	uint64_t max_bytes;
+	unsigned keep;
+	struct strbuf pending;
+	bool writing; /* the thread is at it */
+	bool closing, reopen;
+	bool was_full;
+	/* Of the thread alone. */
+	int fd;
+	uint64_t size;
+	int64_t complained_ms;
+};
+
+struct log_writer {
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t work;
+	struct list files;
+	bool stop;
+	/* Of the loop alone. */
+	struct event_base *base;
+	struct list rooms;
+	int wake_fd;
+	struct event *wake;
+};
+
+/* ---- in the thread ---- */
+
+struct target { /* what the thread needs of a file, copied under the lock */
+	char path[4096];
+	uint64_t max_bytes;
+	unsigned keep;
+};
+
+static void
+complain(struct log_file *file, const char *path, const char *what)
+{
+	int64_t now_ms = clock_now_ms();
+
+	if (file->complained_ms != 0 &&
+	    now_ms - file->complained_ms < COMPLAIN_MS)
+		return;
+	file->complained_ms = now_ms;
+	log_errno("%s: %s, lines of the app are lost", path, what);
+}
+
+static int
+open_file(struct log_file *file, const struct target *target)
+{
+	struct stat st;
+
+	if (file->fd != -1)
+		return 0;
+	file->fd = open(target->path,
+	    O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
+	    0640);
+	if (file->fd == -1)
+		return -1;
+	/* Our umask is 077. */
+	if (fstat(file->fd, &st) == -1 || !S_ISREG(st.st_mode) ||
+	    fchmod(file->fd, 0640) == -1) {
+		fd_close(&file->fd);
+		errno = EINVAL;
+		return -1;
+	}
+	file->size = (uint64_t)st.st_size;
+	return 0;
+}
+
+/* path.(keep-1) -> path.keep ... path -> path.1 */
+static void
+rotate(struct log_file *file, const struct target *target)
+{
+	char from[4200], to[4200];
+
+	fd_close(&file->fd);
+	if (target->keep == 0)
+		unlink(target->path);
+	for (unsigned i = target->keep; i > 0; i--) {
+		snprintf(to, sizeof(to), "%s.%u", target->path, i);
+		if (i == 1)
+			snprintf(from, sizeof(from), "%s", target->path);
+		else
+			snprintf(
+			    from, sizeof(from), "%s.%u", target->path, i - 1);
+		if (rename(from, to) == -1 && errno != ENOENT)
+			complain(file, from, "cannot rotate");
+	}
+}
+
+/* As many whole lines of `text` as fit into `room` bytes, at least one. */
+static size_t
+fitting(const char *text, size_t len, uint64_t room)
+{
+	const char *end;
+
+	if (len <= room)
+		return len;
+	end = room == 0 || text == NULL ? NULL
+					: memrchr(text, '\n', (size_t)room);
+	if (end == NULL)
+		end = memchr(text, '\n', len);
+	return end == NULL ? len : (size_t)(end - text) + 1;
+}
+
+static void
+write_out(struct log_file *file, const struct target *target, const char *text,
+    size_t len)
+{
+	while (len > 0) {
+		uint64_t room = UINT64_MAX;
+		size_t part;
+
+		if (open_file(file, target) == -1) {
+			complain(file, target->path, "cannot open");
+			return;
+		}
+		if (target->max_bytes != 0)
+			room = target->max_bytes > file->size
+				   ? target->max_bytes - file->size
+				   : 0;
+		part = fitting(text, len, room);
+		if (part > room && file->size > 0) {
+			rotate(file, target);
+			continue;
+		}
+		if (fd_write_all(file->fd, text, part) == -1) {
+			complain(file, target->path, "cannot write");
+			return;
+		}
+		file->size += part;
+		text += part;
+		len -= part;
+	}
+}
+
+/* The next file with work, or NULL. Under the lock. */
+static struct log_file *
+find_work(struct log_writer *writer)
+{
+	struct list *node;
+
+	LIST_FOREACH(node, &writer->files)
+	{
+		struct log_file *file = LIST_ENTRY(node, struct log_file, node);
+
+		if (file->pending.len > 0 || file->closing || file->reopen)
+			return file;
+	}
+	return NULL;
+}
+
+/* Do what is to be done for one file; the lock is held at both ends. */
+static void
+serve(struct log_writer *writer, struct log_file *file)
+{
+	struct strbuf text = file->pending;
+	bool reopen = file->reopen, wake;
+	struct target target;
+	uint64_t one = 1;
+
+	file->pending = STRBUF_EMPTY;
+	file->reopen = false;
+	file->writing = true;
+	snprintf(target.path, sizeof(target.path), "%s", file->path);
+	target.max_bytes = file->max_bytes;
+	target.keep = file->keep;
+	/* Others come first next time. */
+	list_remove(&file->node);
+	list_push_back(&writer->files, &file->node);
+	pthread_mutex_unlock(&writer->lock);
+
+	if (reopen)
+		fd_close(&file->fd);
+	if (text.len > 0)
+		write_out(file, &target, text.ptr, text.len);
+	strbuf_free(&text);
+
+	pthread_mutex_lock(&writer->lock);
+	file->writing = false;
+	wake = file->was_full;
+	file->was_full = false;
+	if (wake && write(writer->wake_fd, &one, sizeof(one)) == -1)
+		log_errno("log thread cannot wake the loop");
+	if (file->closing && file->pending.len == 0) {
+		list_remove(&file->node);
+		fd_close(&file->fd);
+		mem_free(file->path);
+		mem_free(file);
+	}
+}
+
+static void *
+run_thread(void *arg)
+{
+	struct log_writer *writer = arg;
+
+	pthread_mutex_lock(&writer->lock);
+	for (;;) {
+		struct log_file *file = find_work(writer);
+
+		if (file != NULL)
+			serve(writer, file);
+		else if (writer->stop)
+			break;
+		else
+			pthread_cond_wait(&writer->work, &writer->lock);
+	}
+	pthread_mutex_unlock(&writer->lock);
+	return NULL;
+}
+
+/* ---- in the loop ---- */
+
+static void
+on_wake(evutil_socket_t fd, short what, void *arg)
+{
+	struct log_writer *writer = arg;
+	struct list told, *node;
+	uint64_t count;
+
+	if (read(fd, &count, sizeof(count)) == -1)
+		return;
+	/* Those that are full still wait again: they must not be told twice
+	 * in this round. */
+	list_init(&told);
+	while ((node = list_first(&writer->rooms)) != NULL) {
+		list_remove(node);
+		list_push_back(&told, node);
+	}
+	while ((node = list_first(&told)) != NULL) {
+		struct log_room *room = LIST_ENTRY(node, struct log_room, node);
+
+		list_remove(node);
+		room->on_room(room->arg);
+	}
+}
+
+struct event_base *
+log_writer_base(const struct log_writer *writer)
+{
+	return writer->base;
+}
+
+void
+log_writer_wait(struct log_writer *writer, struct log_room *room)
+{
+	if (!list_is_linked(&room->node))
+		list_push_back(&writer->rooms, &room->node);
+}
+
+struct log_writer *
+log_writer_new(struct event_base *base)
+{
+	struct log_writer *writer = mem_alloc(sizeof(*writer));
+	sigset_t all, before;
+	int error;
+
+	writer->base = base;
+	list_init(&writer->files);
+	list_init(&writer->rooms);
+	pthread_mutex_init(&writer->lock, NULL);
+	pthread_cond_init(&writer->work, NULL);
+	writer->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	writer->wake = event_new(
+	    base, writer->wake_fd, EV_READ | EV_PERSIST, on_wake, writer);
+	if (writer->wake == NULL || event_add(writer->wake, NULL) == -1)
+		log_error("cannot watch the log thread");
+	/* Signals are the loop's. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	error = pthread_create(&writer->thread, NULL, run_thread, writer);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (error != 0) {
+		errno = error;
+		log_errno("cannot start the log thread");
+		if (writer->wake != NULL)
+			event_free(writer->wake);
+		fd_close(&writer->wake_fd);
+		mem_free(writer);
+		return NULL;
+	}
+	return writer;
+}
+
+void
+log_writer_free(struct log_writer **writer_ptr)
+{
+	struct log_writer *writer = *writer_ptr;
+
+	if (writer == NULL)
+		return;
+	pthread_mutex_lock(&writer->lock);
+	writer->stop = true;
+	pthread_cond_signal(&writer->work);
+	pthread_mutex_unlock(&writer->lock);
+	pthread_join(writer->thread, NULL);
+	if (writer->wake != NULL)
+		event_free(writer->wake);
+	fd_close(&writer->wake_fd);
+	pthread_cond_destroy(&writer->work);
+	pthread_mutex_destroy(&writer->lock);
+	mem_free(writer);
+	*writer_ptr = NULL;
+}
+
+void
+log_writer_reopen(struct log_writer *writer)
+{
+	struct list *node;
+
+	pthread_mutex_lock(&writer->lock);
+	LIST_FOREACH(node, &writer->files)
+	LIST_ENTRY(node, struct log_file, node)->reopen = true;
+	pthread_cond_signal(&writer->work);
+	pthread_mutex_unlock(&writer->lock);
+}
+
+struct log_file *
+log_file_new(struct log_writer *writer, const char *path, uint64_t max_bytes,
+    unsigned keep)
+{
+	struct log_file *file = mem_alloc(sizeof(*file));
+
+	file->writer = writer;
+	file->path = mem_strdup(path);
+	file->max_bytes = max_bytes;
+	file->keep = keep;
+	file->fd = -1;
+	pthread_mutex_lock(&writer->lock);
+	list_push_back(&writer->files, &file->node);
+	pthread_mutex_unlock(&writer->lock);
+	return file;
+}
+
+void
+log_file_configure(
+    struct log_file *file, const char *path, uint64_t max_bytes, unsigned keep)
+{
+	struct log_writer *writer = file->writer;
+
+	pthread_mutex_lock(&writer->lock);
+	if (strcmp(path, file->path) != 0) {
+		mem_free(file->path);
+		file->path = mem_strdup(path);
+		file->reopen = true;
+		pthread_cond_signal(&writer->work);
+	}
+	file->max_bytes = max_bytes;
+	file->keep = keep;
+	pthread_mutex_unlock(&writer->lock);
+}
+
+void
+log_file_close(struct log_file **file_ptr)
+{
+	struct log_file *file = *file_ptr;
+	struct log_writer *writer;
+
+	if (file == NULL)
+		return;
+	writer = file->writer;
+	pthread_mutex_lock(&writer->lock);
+	file->closing = true;
+	pthread_cond_signal(&writer->work);
+	pthread_mutex_unlock(&writer->lock);
+	*file_ptr = NULL;
+}
+
+void
+log_file_add(struct log_file *file, const char *text, size_t len)
+{
+	struct log_writer *writer = file->writer;
+
+	pthread_mutex_lock(&writer->lock);
+	strbuf_add(&file->pending, text, len);
+	pthread_cond_signal(&writer->work);
+	pthread_mutex_unlock(&writer->lock);
+}
+
+bool
+log_file_is_full(struct log_file *file)
+{
+	bool full;
+
+	pthread_mutex_lock(&file->writer->lock);
+	full = file->pending.len >= LOG_FILE_PENDING_MAX;
+	if (full)
+		file->was_full = true;
+	pthread_mutex_unlock(&file->writer->lock);
+	return full;
+}
+
+bool
+log_file_is_written(struct log_file *file)
+{
+	bool written;
+
+	pthread_mutex_lock(&file->writer->lock);
+	written = file->pending.len == 0 && !file->writing;
+	pthread_mutex_unlock(&file->writer->lock);
+	return written;
+}

@@ -1,0 +1,48 @@
+/*
+ * The log thread: takes whole lines in memory and writes them to files with a
+ * size cap and rotation. app_log.c is its only user.
+ * Calls come from the supervisor's thread; the files belong to the log thread.
+ */
+#ifndef SUPERVISOR_LOG_WRITER_H
+#define SUPERVISOR_LOG_WRITER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/base/compiler.h"
+#include "src/base/list.h"
+
+struct event_base;
+struct log_writer; /* opaque */
+struct log_file;   /* opaque */
+
+/* What waits for the disk, per file; beyond it the app's pipe is left unread.
+ */
+#define LOG_FILE_PENDING_MAX (1024 * 1024)
+
+struct event_base *log_writer_base(const struct log_writer *writer);
+
+/* In the loop, once: some file has room again; look whether it is yours. */
+typedef void log_writer_room_cb(void *arg);
+struct log_room {
+	struct list node;
+	log_writer_room_cb *on_room;
+	void *arg;
+};
+/* Be told once (list_remove takes the wish back). */
+void log_writer_wait(struct log_writer *writer, struct log_room *room);
+
+struct log_file *log_file_new(struct log_writer *writer, const char *path,
+    uint64_t max_bytes, unsigned keep) MUST_CHECK;
+void log_file_configure(
+    struct log_file *file, const char *path, uint64_t max_bytes, unsigned keep);
+/* Written out by the thread, then closed and freed; *file is NULL at once. */
+void log_file_close(struct log_file **file);
+/* `text` is whole lines. Never refused: the caller asks log_file_is_full. */
+void log_file_add(struct log_file *file, const char *text, size_t len);
+/* LOG_FILE_PENDING_MAX waits. Then a log_room is told when it is written. */
+bool log_file_is_full(struct log_file *file);
+bool log_file_is_written(struct log_file *file);
+
+#endif

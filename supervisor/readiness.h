@@ -1,0 +1,46 @@
+/*
+ * Is a new process ready? Asked by probes through the proxy, told by READY=1
+ * on its own NOTIFY_SOCKET, or simply alive for a second (http = false).
+ * Supervisor thread only.
+ */
+#ifndef SUPERVISOR_READINESS_H
+#define SUPERVISOR_READINESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "src/base/addr.h"
+#include "src/base/compiler.h"
+
+struct readiness; /* opaque */
+struct supervisor;
+
+/* Called once. `at`: which of the addresses answered. */
+typedef void readiness_cb(unsigned at, void *arg);
+
+struct readiness_plan {
+	bool probe; /* false: being alive for a second is enough */
+	uint32_t protocol;
+	const char *path, *host; /* copied */
+	struct addr addrs[2];
+	unsigned n_addrs, first; /* which address is tried first */
+	bool notify;             /* READY=1 counts */
+	uid_t uid;               /* whose messages count */
+};
+
+/* Makes the notify socket at once, so that its name can go into the
+ * environment; waits for readiness_begin. */
+struct readiness *readiness_new(struct supervisor *supervisor,
+    const struct readiness_plan *plan, readiness_cb *on_ready,
+    void *arg) MUST_CHECK;
+/* For NOTIFY_SOCKET; NULL when there is none. */
+const char *readiness_notify_name(const struct readiness *readiness);
+/* The process runs: begin to ask. */
+void readiness_begin(struct readiness *readiness);
+/* Why it is not ready yet, one line. */
+const char *readiness_last_error(const struct readiness *readiness);
+/* Also cancels. */
+void readiness_free(struct readiness **readiness);
+
+#endif

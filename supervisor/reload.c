@@ -1,0 +1,233 @@
+/*
+ * Reload: LOAD and check, bind, PREPARE, COMMIT, restart what changed.
+ * Started by commands.c or SIGHUP. An error before COMMIT leaves all as it was.
+ */
+#include "supervisor/reload.h"
+
+#include <string.h>
+
+#include "src/base/log.h"
+#include "src/base/mem.h"
+#include "src/base/strbuf.h"
+#include "supervisor/app.h"
+#include "supervisor/listen_fds.h"
+#include "supervisor/notify.h"
+#include "supervisor/proxy_proc.h"
+#include "supervisor/supervisor.h"
+
+struct reload {
+	struct supervisor *supervisor;
+	struct conf_hold *hold; /* the new one, until it is in force */
+	reload_done_cb *on_done;
+	void *arg;
+	struct strbuf text;
+	bool failed;
+	unsigned restarting; /* apps whose restart is awaited */
+};
+
+/* One restart that is awaited. */
+struct part {
+	struct reload *reload;
+	char *name;
+};
+
+static void
+finish(struct reload *reload)
+{
+	struct supervisor *supervisor = reload->supervisor;
+	reload_done_cb *on_done = reload->on_done;
+	void *arg = reload->arg;
+	bool ok = !reload->failed;
+	char *text;
+
+	supervisor->reload = NULL;
+	notify_state("READY=1");
+	strbuf_add_text(&reload->text, "");
+	text = strbuf_take(&reload->text);
+	if (ok)
+		log_info("reload done");
+	else
+		log_error("reload failed: %s", text);
+	conf_hold_unref(&reload->hold);
+	mem_free(reload);
+	if (on_done != NULL)
+		on_done(ok, text, arg);
+	mem_free(text);
+}
+
+static void
+fail(struct reload *reload, const char *why)
+{
+	size_t len = strlen(why);
+
+	reload->failed = true;
+	strbuf_add(&reload->text, why, len);
+	if (len == 0 || why[len - 1] != '\n')
+		strbuf_add_text(&reload->text, "\n");
+	strbuf_add_text(&reload->text,
+	    "nothing was changed, the old configuration stays in force");
+	finish(reload);
+}
+
+static void
+on_restarted(bool ok, const char *why, void *arg)
+{
+	struct part *part = arg;
+	struct reload *reload = part->reload;
+
+	if (!ok) {
+		reload->failed = true;
+		strbuf_printf(&reload->text,
+		    "app %s was not restarted: %s; its old processes go on, "
+		    "see: scalwsctl logs %s\n",
+		    part->name, why, part->name);
+	} else {
+		strbuf_printf(&reload->text, "app %s restarted\n", part->name);
+	}
+	mem_free(part->name);
+	mem_free(part);
+	if (--reload->restarting == 0)
+		finish(reload);
+}
+
+static void
+add_app(struct reload *reload, const struct conf_app *conf)
+{
+	struct supervisor *supervisor = reload->supervisor;
+	struct app *app;
+
+	supervisor->apps = mem_realloc(supervisor->apps, supervisor->n_apps + 1,
+	    sizeof(*supervisor->apps));
+	app = app_new(supervisor, supervisor->hold, conf);
+	supervisor->apps[supervisor->n_apps++] = app;
+	app_start(app, NULL, NULL);
+	strbuf_printf(&reload->text, "app %s added\n", app->name);
+}
+
+static void
+change_apps(struct reload *reload)
+{
+	struct supervisor *supervisor = reload->supervisor;
+	const struct conf *conf = supervisor->hold->conf;
+
+	/* Own share: finish() must not come before all were asked. */
+	reload->restarting = 1;
+	for (size_t i = 0; i < supervisor->n_apps; i++) {
+		struct app *app = supervisor->apps[i];
+		const struct conf_app *row = conf_find_app(conf, app->name);
+		struct part *part = mem_alloc(sizeof(*part));
+
+		part->reload = reload;
+		part->name = mem_strdup(app->name);
+		reload->restarting++;
+		if (app_reconfigure(
+			app, supervisor->hold, row, on_restarted, part))
+			continue;
+		reload->restarting--;
+		mem_free(part->name);
+		mem_free(part);
+	}
+	for (size_t i = 0; i < conf->n_apps; i++)
+		if (app_find(supervisor, conf->apps[i].name) == NULL)
+			add_app(reload, &conf->apps[i]);
+	for (size_t i = 0; i < supervisor->n_apps; i++)
+		app_tell_proxy(supervisor->apps[i]);
+	if (--reload->restarting == 0)
+		finish(reload);
+}
+
+/* Keys that only a restart of the daemon takes over. */
+static void
+note_fixed(struct reload *reload, const struct conf *now)
+{
+	const struct conf *old = reload->supervisor->hold->conf;
+
+	if (now->workers != old->workers)
+		strbuf_add_text(&reload->text,
+		    "workers: takes effect when the daemon is restarted\n");
+	if (strcmp(now->run_directory, old->run_directory) != 0)
+		strbuf_add_text(&reload->text,
+		    "run_directory: takes effect "
+		    "when the daemon is restarted\n");
+	if (strcmp(now->control.socket, old->control.socket) != 0)
+		strbuf_add_text(&reload->text,
+		    "control.socket: takes effect "
+		    "when the daemon is restarted\n");
+}
+
+static void
+on_prepared(const char *error, void *arg)
+{
+	struct reload *reload = arg;
+	struct supervisor *supervisor = reload->supervisor;
+	struct conf_hold *old = supervisor->hold;
+
+	if (error != NULL) {
+		listen_set_abort(supervisor->listens);
+		fail(reload, error);
+		return;
+	}
+	note_fixed(reload, reload->hold->conf);
+	supervisor->hold = reload->hold;
+	reload->hold = NULL;
+	proxy_proc_commit(supervisor->proxy);
+	listen_set_commit(supervisor->listens);
+	conf_hold_unref(&old);
+	change_apps(reload);
+}
+
+void
+reload_start(struct supervisor *supervisor, reload_done_cb *on_done, void *arg)
+{
+	struct reload *reload;
+	struct conf_errors errors;
+	struct conf *conf;
+
+	if (supervisor->reload != NULL) {
+		if (on_done != NULL)
+			on_done(
+			    false, "a reload is under way, wait for it", arg);
+		return;
+	}
+	reload = mem_alloc(sizeof(*reload));
+	reload->supervisor = supervisor;
+	reload->on_done = on_done;
+	reload->arg = arg;
+	supervisor->reload = reload;
+	log_info("reload of %s", supervisor->conf_path);
+	notify_reloading();
+	conf_errors_init(&errors);
+	conf = conf_load(supervisor->conf_path, &errors);
+	if (conf != NULL) {
+		reload->hold = conf_hold_new(conf);
+		if (listen_set_prepare(
+			supervisor->listens, conf, 0, 0, &errors) == 0) {
+			conf_errors_free(&errors);
+			proxy_proc_prepare(
+			    supervisor->proxy, conf, on_prepared, reload);
+			return;
+		}
+	}
+	fail(reload, errors.text.len > 0 ? errors.text.ptr : "no reason");
+	conf_errors_free(&errors);
+}
+
+void
+reload_forget(struct supervisor *supervisor, const void *arg)
+{
+	if (supervisor->reload != NULL && supervisor->reload->arg == arg)
+		supervisor->reload->on_done = NULL;
+}
+
+void
+reload_cancel(struct supervisor *supervisor)
+{
+	struct reload *reload = supervisor->reload;
+
+	/* Its parts come back by themselves when their apps stop, and a PREPARE
+	 * when the proxy does. Only the waiting ends here. */
+	if (reload == NULL || reload->on_done == NULL)
+		return;
+	reload->on_done(false, "the daemon stops", reload->arg);
+	reload->on_done = NULL;
+}

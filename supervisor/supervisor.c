@@ -1,0 +1,451 @@
+/*
+ * The supervisor's own life: start in an order that never leaves half a daemon,
+ * signals, and an end that leaves nothing behind.
+ * Entered from src/scalwsd.c. The parts do the work; here they are put
+ * together.
+ */
+#include "supervisor/supervisor.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "src/base/clock.h"
+#include "src/base/fdutil.h"
+#include "src/base/log.h"
+#include "src/base/mem.h"
+#include "supervisor/access_logs.h"
+#include "supervisor/app.h"
+#include "supervisor/app_log.h"
+#include "supervisor/control_server.h"
+#include "supervisor/instance.h"
+#include "supervisor/keeper.h"
+#include "supervisor/listen_fds.h"
+#include "supervisor/notify.h"
+#include "supervisor/process.h"
+#include "supervisor/proxy_proc.h"
+#include "supervisor/reload.h"
+
+/* A daemon that was killed a moment ago: its proxy closes the listeners at
+ * once, but not before we may be here. */
+#define IN_USE_MS 1000
+#define ABSENT_MS 30000
+#define SWEEP_MS 20
+#define STOP_CHECK_MS 20
+
+struct conf_hold *
+conf_hold_new(struct conf *conf)
+{
+	struct conf_hold *hold = mem_alloc(sizeof(*hold));
+
+	hold->conf = conf;
+	hold->refs = 1;
+	return hold;
+}
+
+struct conf_hold *
+conf_hold_ref(struct conf_hold *hold)
+{
+	hold->refs++;
+	return hold;
+}
+
+void
+conf_hold_unref(struct conf_hold **hold_ptr)
+{
+	struct conf_hold *hold = *hold_ptr;
+
+	*hold_ptr = NULL;
+	if (hold == NULL || --hold->refs > 0)
+		return;
+	conf_free(hold->conf);
+	mem_free(hold);
+}
+
+/* ---- what the parts report ---- */
+
+static void
+on_sweep(evutil_socket_t fd, short what, void *arg)
+{
+	struct supervisor *supervisor = arg;
+
+	/* Orphans of the killed come to us one generation at a time. */
+	if (process_kill_strays(supervisor->processes) > 0)
+		supervisor_sweep(supervisor);
+}
+
+void
+supervisor_sweep(struct supervisor *supervisor)
+{
+	static const struct timeval soon = { 0, SWEEP_MS * 1000 };
+
+	event_add(supervisor->sweep, &soon);
+}
+
+void
+supervisor_on_proxy_hello(struct supervisor *supervisor)
+{
+	for (size_t i = 0; i < supervisor->n_apps; i++)
+		app_tell_proxy(supervisor->apps[i]);
+}
+
+void
+supervisor_on_proxy_ready(struct supervisor *supervisor)
+{
+	if (supervisor->told_ready)
+		return;
+	supervisor->told_ready = true;
+	log_info("serving");
+	notify_state("READY=1");
+}
+
+static struct instance *
+find_instance(const struct supervisor *supervisor, uint64_t id)
+{
+	struct list *node;
+
+	for (size_t i = 0; i < supervisor->n_apps; i++)
+		LIST_FOREACH(node, &supervisor->apps[i]->instances)
+		{
+			struct instance *instance =
+			    LIST_ENTRY(node, struct instance, node);
+
+			if (instance->id == id)
+				return instance;
+		}
+	return NULL;
+}
+
+void
+supervisor_on_drained(struct supervisor *supervisor, uint64_t id)
+{
+	struct instance *instance = find_instance(supervisor, id);
+
+	if (instance != NULL)
+		instance_event(instance, INSTANCE_DRAINED, NULL);
+}
+
+void
+supervisor_on_proxy_gone(struct supervisor *supervisor)
+{
+	struct list *node;
+
+	for (size_t i = 0; i < supervisor->n_apps; i++) {
+		struct app *app = supervisor->apps[i];
+
+		/* With it went all that was open. */
+		LIST_FOREACH(node, &app->instances)
+		instance_event(LIST_ENTRY(node, struct instance, node),
+		    INSTANCE_DRAINED, NULL);
+		if (supervisor->stopping)
+			app_end(app);
+	}
+}
+
+/* ---- the end ---- */
+
+/* Is anything left of proxy, apps and keepers? */
+static void
+on_stop_timer(evutil_socket_t fd, short what, void *arg)
+{
+	struct supervisor *supervisor = arg;
+	bool gone = proxy_proc_state(supervisor->proxy) == PROXY_DOWN &&
+		    process_count(supervisor->processes) == 0;
+
+	for (size_t i = 0; i < supervisor->n_apps && gone; i++)
+		gone = app_is_gone(supervisor->apps[i]);
+	if (gone)
+		event_base_loopbreak(supervisor->base);
+}
+
+static void
+begin_stop(struct supervisor *supervisor)
+{
+	static const struct timeval often = { 0, STOP_CHECK_MS * 1000 };
+	const struct conf *conf = supervisor->hold->conf;
+
+	log_info("stopping: requests have %d s to end",
+	    conf->limits.drain_timeout_ms / 1000);
+	supervisor->stopping = true;
+	notify_state("STOPPING=1");
+	reload_cancel(supervisor);
+	proxy_proc_stop(supervisor->proxy, conf->limits.drain_timeout_ms);
+	/* New clients are refused from now on, not left waiting. */
+	listen_set_free(&supervisor->listens);
+	for (size_t i = 0; i < supervisor->n_apps; i++)
+		if (!supervisor->apps[i]->conf->http ||
+		    proxy_proc_state(supervisor->proxy) == PROXY_DOWN)
+			app_end(supervisor->apps[i]);
+	event_add(supervisor->stop_timer, &often);
+}
+
+static void
+stop_now(struct supervisor *supervisor)
+{
+	log_warn("stopping at once");
+	supervisor->stopping_now = true;
+	proxy_proc_stop(supervisor->proxy, 0);
+	for (size_t i = 0; i < supervisor->n_apps; i++) {
+		app_end(supervisor->apps[i]);
+		app_kill(supervisor->apps[i]);
+	}
+}
+
+void
+supervisor_check_apps(struct supervisor *supervisor)
+{
+	for (size_t i = 0; i < supervisor->n_apps;) {
+		struct app *app = supervisor->apps[i];
+
+		if (!app->removed || !app_is_gone(app)) {
+			i++;
+			continue;
+		}
+		log_info("app=%s is gone", app->name);
+		app_free(&app);
+		supervisor->n_apps--;
+		memmove(&supervisor->apps[i], &supervisor->apps[i + 1],
+		    (supervisor->n_apps - i) * sizeof(app));
+	}
+}
+
+/* ---- signals ---- */
+
+static int
+open_error_log(const struct conf *conf, struct conf_errors *errors)
+{
+	int fd;
+
+	if (conf->error_log == NULL)
+		return 0;
+	fd = access_logs_open_file(conf->error_log);
+	if (fd == -1 || dup2(fd, STDERR_FILENO) == -1) {
+		fd_close(&fd);
+		return conf_errors_add_errno(errors, NULL, "error_log",
+		    "cannot open %s", conf->error_log);
+	}
+	fd_close(&fd);
+	return 0;
+}
+
+static void
+reopen_logs(struct supervisor *supervisor)
+{
+	struct conf_errors errors;
+
+	conf_errors_init(&errors);
+	if (open_error_log(supervisor->hold->conf, &errors) == -1)
+		log_error("%s", errors.text.ptr);
+	conf_errors_free(&errors);
+	log_writer_reopen(supervisor->log_writer);
+	proxy_proc_reopen_logs(supervisor->proxy);
+	log_info("logs reopened");
+}
+
+static void
+on_signal(evutil_socket_t signal_no, short what, void *arg)
+{
+	struct supervisor *supervisor = arg;
+
+	switch (signal_no) {
+	case SIGHUP:
+		if (!supervisor->stopping)
+			reload_start(supervisor, NULL, NULL);
+		break;
+	case SIGUSR1:
+		reopen_logs(supervisor);
+		break;
+	default: /* SIGTERM, SIGINT */
+		if (!supervisor->stopping)
+			begin_stop(supervisor);
+		else if (!supervisor->stopping_now)
+			stop_now(supervisor);
+		break;
+	}
+}
+
+static int
+watch_signals(struct supervisor *supervisor)
+{
+	static const int numbers[] = { SIGTERM, SIGINT, SIGHUP, SIGUSR1 };
+
+	signal(SIGPIPE, SIG_IGN);
+	for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
+		supervisor->signals[i] = evsignal_new(
+		    supervisor->base, numbers[i], on_signal, supervisor);
+		if (supervisor->signals[i] == NULL ||
+		    event_add(supervisor->signals[i], NULL) == -1)
+			return -1;
+	}
+	return 0;
+}
+
+/* ---- the start ---- */
+
+/* Directories of our own that are not there yet. */
+static int
+make_directories(const struct conf *conf, struct conf_errors *errors)
+{
+	if (run_dir_make_path(conf->log_directory, 0750) == -1)
+		return conf_errors_add_errno(errors, NULL, "log_directory",
+		    "cannot make %s", conf->log_directory);
+	return 0;
+}
+
+/* All that can go wrong for reasons outside: nothing runs before it is done. */
+static int
+take_resources(struct supervisor *supervisor, struct conf_errors *errors)
+{
+	const struct conf *conf = supervisor->hold->conf;
+	int fds[FRAME_FDS_MAX - 1];
+	uint32_t n;
+
+	if (make_directories(conf, errors) == -1 ||
+	    run_dir_open(&supervisor->run, conf, errors) == -1)
+		return -1;
+	supervisor->listens = listen_set_new();
+	if (listen_set_prepare(
+		supervisor->listens, conf, IN_USE_MS, ABSENT_MS, errors) == -1)
+		return -1;
+	listen_set_commit(supervisor->listens);
+	if (access_logs_open(conf, fds, &n, errors) == -1)
+		return -1;
+	while (n > 0)
+		fd_close(&fds[--n]);
+	if (fd_raise_limit(&supervisor->nofile_was, NULL) == -1)
+		log_errno("cannot raise the limit of descriptors");
+	supervisor->control = control_server_new(supervisor, conf, errors);
+	if (supervisor->control == NULL)
+		return -1;
+	/* Last: what fails before goes to where the administrator looks. */
+	return open_error_log(conf, errors);
+}
+
+static int
+make_parts(struct supervisor *supervisor)
+{
+	const struct conf *conf = supervisor->hold->conf;
+
+	supervisor->processes = process_table_new(supervisor->base);
+	supervisor->log_writer = log_writer_new(supervisor->base);
+	supervisor->proxy = proxy_proc_new(supervisor);
+	supervisor->sweep = evtimer_new(supervisor->base, on_sweep, supervisor);
+	supervisor->stop_timer = event_new(
+	    supervisor->base, -1, EV_PERSIST, on_stop_timer, supervisor);
+	if (supervisor->log_writer == NULL || supervisor->sweep == NULL ||
+	    supervisor->stop_timer == NULL || watch_signals(supervisor) == -1)
+		return -1;
+	supervisor->apps =
+	    mem_alloc_array(conf->n_apps + 1, sizeof(*supervisor->apps));
+	for (size_t i = 0; i < conf->n_apps; i++)
+		supervisor->apps[supervisor->n_apps++] =
+		    app_new(supervisor, supervisor->hold, &conf->apps[i]);
+	return 0;
+}
+
+static void
+release(struct supervisor *supervisor)
+{
+	control_server_free(&supervisor->control);
+	proxy_proc_free(&supervisor->proxy);
+	for (size_t i = 0; i < supervisor->n_apps; i++)
+		app_free(&supervisor->apps[i]);
+	mem_free(supervisor->apps);
+	log_writer_free(&supervisor->log_writer);
+	process_table_free(&supervisor->processes);
+	for (size_t i = 0; i < ARRAY_LEN(supervisor->signals); i++)
+		if (supervisor->signals[i] != NULL)
+			event_free(supervisor->signals[i]);
+	if (supervisor->sweep != NULL)
+		event_free(supervisor->sweep);
+	if (supervisor->stop_timer != NULL)
+		event_free(supervisor->stop_timer);
+	listen_set_free(&supervisor->listens);
+	run_dir_close(&supervisor->run);
+	conf_hold_unref(&supervisor->hold);
+	if (supervisor->base != NULL)
+		event_base_free(supervisor->base);
+}
+
+/* stdin is /dev/null and 1 and 2 are open, so that no socket becomes one. */
+static void
+settle_descriptors(void)
+{
+	int fd = open("/dev/null", O_RDWR);
+
+	while (fd != -1 && fd < STDERR_FILENO)
+		fd = dup(fd);
+	if (fd > STDERR_FILENO) {
+		if (dup2(fd, STDIN_FILENO) == -1)
+			log_errno("cannot close standard input");
+		close(fd);
+	}
+}
+
+static struct conf *
+load(const char *path, struct conf_errors *errors)
+{
+	struct conf *conf = conf_load(path, errors);
+	enum log_level level;
+
+	if (errors->warnings_text.len > 0)
+		fprintf(stderr, "%s", errors->warnings_text.ptr);
+	if (conf != NULL && log_level_parse(conf->log_level, &level) == 0)
+		log_init("supervisor", level, STDERR_FILENO);
+	return conf;
+}
+
+int
+supervisor_run(const char *conf_path)
+{
+	struct supervisor supervisor;
+	struct conf_errors errors;
+	const char *datadir = secure_getenv("SCALWS_DATADIR");
+	struct conf *conf;
+
+	memset(&supervisor, 0, sizeof(supervisor));
+	supervisor.run.lock_fd = -1;
+	supervisor.conf_path = conf_path;
+	supervisor.datadir = datadir != NULL ? datadir : SCALWS_DATADIR;
+	supervisor.started_ms = clock_now_ms();
+	umask(077);
+	settle_descriptors();
+	log_init("supervisor", LOG_LEVEL_INFO, STDERR_FILENO);
+	conf_errors_init(&errors);
+	conf = load(conf_path, &errors);
+	if (conf != NULL)
+		supervisor.hold = conf_hold_new(conf);
+	supervisor.base = event_base_new();
+	if (conf == NULL || supervisor.base == NULL ||
+	    take_resources(&supervisor, &errors) == -1 ||
+	    make_parts(&supervisor) == -1) {
+		fprintf(stderr, "%s",
+		    errors.text.len > 0 ? errors.text.ptr
+					: "scalwsd: cannot start\n");
+		conf_errors_free(&errors);
+		release(&supervisor);
+		return 1;
+	}
+	conf_errors_free(&errors);
+	log_info("scalwsd %s starts with %s", SCALWS_VERSION, conf_path);
+	proxy_proc_start(supervisor.proxy);
+	for (size_t i = 0; i < supervisor.n_apps; i++)
+		app_start(supervisor.apps[i], NULL, NULL);
+	event_base_dispatch(supervisor.base);
+	log_info("stopped");
+	release(&supervisor);
+	return 0;
+}
+
+int
+supervisor_run_keeper(int channel_fd)
+{
+	log_init("keeper", LOG_LEVEL_INFO, STDERR_FILENO);
+	return keeper_run(channel_fd);
+}

@@ -1,0 +1,85 @@
+/*
+ * The supervisor: one event loop that owns listeners, proxy, apps and their
+ * logs, and the control socket. Everything here runs in its main thread.
+ */
+#ifndef SUPERVISOR_SUPERVISOR_H
+#define SUPERVISOR_SUPERVISOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/base/compiler.h"
+#include "src/conf/conf.h"
+#include "supervisor/run_dir.h"
+
+/* For main(): run until told to stop. Returns the exit code: 0 after a stop,
+ * 1 when it could not start (the reasons went to standard error). */
+int supervisor_run(const char *conf_path);
+/* For main(): be a keeper (--role=keeper) on this channel. */
+int supervisor_run_keeper(int channel_fd);
+
+struct app;
+struct control_server;
+struct event;
+struct event_base;
+struct listen_set;
+struct log_writer;
+struct process_table;
+struct proxy_proc;
+struct reload;
+
+/* A configuration in use by more than one: the supervisor, apps that are being
+ * stopped and are in no new one. */
+struct conf_hold {
+	struct conf *conf;
+	unsigned refs;
+};
+
+struct conf_hold *conf_hold_new(struct conf *conf) MUST_CHECK;
+struct conf_hold *conf_hold_ref(struct conf_hold *hold) MUST_CHECK;
+void conf_hold_unref(struct conf_hold **hold);
+
+/* What the parts of the supervisor share. */
+struct supervisor {
+	struct event_base *base;
+	const char *conf_path;
+	const char *datadir;    /* node-preload.js is here */
+	struct conf_hold *hold; /* the configuration in force */
+	struct run_dir run;
+	struct process_table *processes;
+	struct log_writer *log_writer;
+	struct listen_set *listens;
+	struct proxy_proc *proxy;
+	struct app **apps;
+	size_t n_apps;
+	struct control_server *control;
+	struct reload *reload; /* NULL: none is going on */
+	struct event *signals[6];
+	struct event *sweep; /* while strays of a killed keeper are ended */
+	struct event *stop_timer;
+	uint64_t last_id;  /* instances and probes */
+	size_t nofile_was; /* soft limit that apps get back */
+	int64_t started_ms;
+	bool stopping, stopping_now;
+	bool told_ready; /* READY=1 was sent */
+	bool told_port;  /* that PORT can be reached by local users */
+	int log_fd;      /* error_log, or 2 */
+	int exit_code;
+};
+
+/* A keeper died before its app: end what came to us. */
+void supervisor_sweep(struct supervisor *supervisor);
+/* The proxy is connected: it must hear of all peers. */
+void supervisor_on_proxy_hello(struct supervisor *supervisor);
+/* The proxy serves. */
+void supervisor_on_proxy_ready(struct supervisor *supervisor);
+/* The proxy has ended; it comes back by itself. */
+void supervisor_on_proxy_gone(struct supervisor *supervisor);
+/* The proxy has nothing open to this instance any more. */
+void supervisor_on_drained(struct supervisor *supervisor, uint64_t instance);
+/* An app changed: forget those that are removed, see whether a stop is
+ * complete. Frees apps: nothing of the caller's app may be used afterwards. */
+void supervisor_check_apps(struct supervisor *supervisor);
+
+#endif
