@@ -49,9 +49,11 @@ frontend front
 backend back
     balance leastconn
     http-reuse always
-    option redispatch
-    retry-on conn-failure empty-response
 """
+    if site.retry:
+        # Not always: it copies every request's buffer.
+        front += ("    option redispatch\n"
+                  "    retry-on conn-failure empty-response\n")
     if site.action == "php":
         from .apps import APPS
         front += "    use-fcgi-app php\n"

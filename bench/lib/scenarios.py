@@ -37,6 +37,7 @@ class Site:
     loops: int = 1              # the server's workers or threads
     connections: int = 1024     # room for so many clients
     access_log: bool = False    # combined, to a file
+    retry: bool = False         # a lost peer matters: try another
 
 
 @dataclass(frozen=True)
@@ -99,8 +100,8 @@ SCENARIOS = [
              connections=10000),
     Scenario("reload", "reload of the configuration under load", PROXY,
              kind="reload", connections=16),
-    Scenario("restart", "restart of the application under load", UVLOOP,
-             kind="restart", connections=16),
+    Scenario("restart", "restart of the application under load",
+             replace(UVLOOP, retry=True), kind="restart", connections=16),
     Scenario("spread-2", "64 connections over 2 loops",
              Site("respond", loops=2), kind="spread"),
     Scenario("spread-4", "64 connections over 4 loops",

@@ -45,14 +45,19 @@ def wrk(running, scenario, seconds):
     def number(pattern):
         found = re.search(pattern, out)
         return int(found.group(1)) if found else 0
+
+    def percentile(which):
+        return milliseconds(re.search(rf"^\s+{which}%\s+(\S+)", out,
+                                      re.M).group(1))
+
     errors = re.search(r"connect (\d+), read (\d+), write (\d+), "
                        r"timeout (\d+)", out)
     return {
         "requests": int(total.group(1)),
         "per_second": float(re.search(r"Requests/sec:\s+([\d.]+)",
                                       out).group(1)),
-        "p50_ms": milliseconds(re.search(r"50%\s+(\S+)", out).group(1)),
-        "p99_ms": milliseconds(re.search(r"99%\s+(\S+)", out).group(1)),
+        "p50_ms": percentile(50),
+        "p99_ms": percentile(99),
         "not_2xx": number(r"Non-2xx or 3xx responses: (\d+)"),
         # wrk counts the server's close of a finished one-shot connection as
         # no error.
