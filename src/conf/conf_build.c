@@ -139,7 +139,7 @@ build_app(
     struct build *build, struct conf_app *app, const struct conf_node *node)
 {
 	static const char prefix[] = "apps.*";
-	const struct conf_node *runtime = conf_node_find(node, "runtime");
+	struct conf_node *runtime = conf_node_find(node, "runtime");
 	size_t mark;
 	int result;
 

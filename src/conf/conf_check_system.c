@@ -46,10 +46,20 @@ check_proxy_user(struct check *check)
 	const struct conf_node *node = conf_node_find(conf->tree, "user");
 	struct conf_where where = { conf->file, 0 };
 
+	const char *what;
+
 	if (conf->user == NULL)
 		return;
-	if (node != NULL && node->where.line > 0)
+	if (node != NULL && node->where.line > 0) {
 		where = node->where;
+	} else if (priv_lookup(conf->user, conf->group, &check->proxy, &what) ==
+		   -1) {
+		conf_errors_add(check->errors, &where, "user",
+		    "is missing, and there is no such user as the default, "
+		    "\"%s\"",
+		    conf->user);
+		return;
+	}
 	if (look_up(check, conf->user, conf->group, &check->proxy, &where,
 		"user") == -1)
 		return;

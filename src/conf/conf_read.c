@@ -5,6 +5,7 @@
  */
 #include "src/conf/conf_read.h"
 
+#include <errno.h>
 #include <glob.h>
 #include <libconfig.h>
 #include <string.h>
@@ -172,6 +173,13 @@ merge(struct conf_node *root, struct conf_node *drop_in,
 	}
 }
 
+/* A directory of drop-ins that is not there is as good as an empty one. */
+static int
+on_unreadable(const char *path UNUSED, int error)
+{
+	return error != ENOENT && error != ENOTDIR;
+}
+
 static void
 read_drop_ins(struct arena *arena, struct conf_node *root,
     const struct conf_node *pattern, const char *main_file,
@@ -179,7 +187,7 @@ read_drop_ins(struct arena *arena, struct conf_node *root,
 {
 	const char *text = conf_source_beside(arena, main_file, pattern->text);
 	glob_t found;
-	int result = glob(text, GLOB_ERR, NULL, &found);
+	int result = glob(text, 0, on_unreadable, &found);
 
 	if (result == GLOB_NOMATCH) {
 		/* An empty directory of drop-ins is no mistake, a file that is

@@ -253,7 +253,7 @@ make_absolute(struct conf_walk *walk, const struct conf_node *node)
 
 static int
 read_string(struct conf_walk *walk, const struct conf_key *key,
-    const struct conf_node *node, void *object)
+    struct conf_node *node, void *object)
 {
 	const char *text = node->text;
 
@@ -271,6 +271,7 @@ read_string(struct conf_walk *walk, const struct conf_key *key,
 			return conf_walk_error(walk, node,
 			    "\"%.*s\" does not begin with /", SHOWN,
 			    node->text);
+		node->text = text;
 	}
 	memcpy(member_of(key, object), &text, sizeof(text));
 	return 0;
@@ -505,7 +506,7 @@ read_ranges(struct conf_walk *walk, const struct conf_key *key,
 
 int
 conf_value_read(struct conf_walk *walk, const struct conf_key *key,
-    const struct conf_node *node, void *object)
+    struct conf_node *node, void *object)
 {
 	switch (key->type) {
 	case CONF_TYPE_BOOL:

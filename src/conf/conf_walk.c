@@ -125,8 +125,8 @@ refuse_unknown(struct conf_walk *walk, const char *prefix,
 }
 
 static int
-read_key(struct conf_walk *walk, const char *prefix,
-    const struct conf_node *node, unsigned runtimes, void *object)
+read_key(struct conf_walk *walk, const char *prefix, struct conf_node *node,
+    unsigned runtimes, void *object)
 {
 	const struct conf_key *key =
 	    conf_schema_find(prefix, node->name, runtimes);
