@@ -199,6 +199,24 @@ unix_path(const struct addr *addr, const char **path)
 	return strnlen(addr->u.un.sun_path, max);
 }
 
+/* The host part and a NUL, at most INET6_ADDRSTRLEN bytes. */
+static size_t
+put_host(const struct addr *addr, char *to)
+{
+	int family;
+	const uint8_t *bytes = host_bytes(addr, &family);
+
+	if (bytes == NULL) {
+		const char *name = family == AF_UNIX ? "unix" : "none";
+
+		memcpy(to, name, 5);
+		return 4;
+	}
+	if (inet_ntop(family, bytes, to, INET6_ADDRSTRLEN) == NULL)
+		to[0] = '\0';
+	return strlen(to);
+}
+
 const char *
 addr_format(const struct addr *addr, char to[ADDR_TEXT_MAX])
 {
@@ -221,7 +239,7 @@ addr_format(const struct addr *addr, char to[ADDR_TEXT_MAX])
 	}
 	if (family == AF_INET6)
 		to[len++] = '[';
-	len += addr_format_host(addr, to + len);
+	len += put_host(addr, to + len);
 	if (family == AF_INET6)
 		to[len++] = ']';
 	to[len++] = ':';
@@ -233,18 +251,7 @@ addr_format(const struct addr *addr, char to[ADDR_TEXT_MAX])
 size_t
 addr_format_host(const struct addr *addr, char to[ADDR_TEXT_MAX])
 {
-	int family;
-	const uint8_t *bytes = host_bytes(addr, &family);
-
-	if (bytes == NULL) {
-		const char *name = family == AF_UNIX ? "unix" : "none";
-
-		memcpy(to, name, 5);
-		return 4;
-	}
-	if (inet_ntop(family, bytes, to, INET6_ADDRSTRLEN) == NULL)
-		to[0] = '\0';
-	return strlen(to);
+	return put_host(addr, to);
 }
 
 uint16_t
