@@ -54,6 +54,11 @@ class RawConn(scalws.OriginConn):
         self.message = None         # begun and not whole
         self.closed_at = None
 
+    def at_end(self):
+        """Reads what still comes; False, for there is nothing to answer."""
+        while True:
+            self.more()
+
     def more(self):
         data = self.sock.recv(262144)
         if not data:
@@ -154,6 +159,7 @@ class RawOrigin(scalws.Origin):
         self.broken = []
         self.conns = []
         self.client_saw_head = threading.Event()
+        self.playing = 0
         super().__init__(None)
 
     def run(self, sock):
@@ -189,12 +195,21 @@ class RawOrigin(scalws.Origin):
                 if message.line.startswith(b"HEAD "):
                     answer = answer[:len(answer) - len(body)]
                 conn.send(answer)
-            elif not self.play(conn, message, script):
+            elif not self.play_counted(conn, message, script):
                 return
 
     def keep(self, message):
         with self.lock:
             self.messages.append(message)
+
+    def play_counted(self, conn, message, script):
+        with self.lock:
+            self.playing += 1
+        try:
+            return self.play(conn, message, script)
+        finally:
+            with self.lock:
+                self.playing -= 1
 
     def play(self, conn, message, script):
         """Returns whether the connection goes on."""
@@ -223,7 +238,8 @@ class RawOrigin(scalws.Origin):
                 raise AssertionError(step)
         if script.early:
             conn.read_body_of(message)
-        return True
+        # What the proxy makes of a half-closed connection is seen by its end.
+        return rows.HALF_CLOSE not in script.script or conn.at_end()
 
     # for the runners
 
@@ -235,9 +251,6 @@ class RawOrigin(scalws.Origin):
             for conn in self.conns:
                 conn.raw = b""
         self.client_saw_head.clear()
-
-    def conn_of(self, message):
-        return message.conn
 
     def cut_conns(self):
         """Connections on which a request was begun and is not whole."""

@@ -5,7 +5,7 @@ the client (statuses, then closed or still usable) and at the origin (which
 requests came whole, or nothing at all). More than one outcome stands only
 where RFC or good practice leave the choice.
 """
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 # How a connection must be when the row is over.
 CLOSED, OPEN, EITHER = "closed", "open", "either"
@@ -163,7 +163,6 @@ class AnswerRow:
     early: bool = False
     # How often the origin may have been asked.
     tries: tuple = (1,)
-    extra: dict = field(default_factory=dict)
 
 
 def whole(status=200, body=None, **more):

@@ -1,6 +1,7 @@
 """Runs one row against a proxy and says everything that was wrong with it."""
 import re
 import socket
+import threading
 import time
 
 import scalws
@@ -31,7 +32,7 @@ class RawClient(scalws.Client):
         """Send; that the proxy has closed meanwhile is no error here."""
         try:
             self.sock.sendall(data)
-        except (BrokenPipeError, ConnectionResetError):
+        except OSError:
             self.dead = True
 
     def half_close(self):
@@ -91,6 +92,81 @@ class Bench:
         with self.origin.lock:
             return [m for m in self.origin.messages
                     if not m.target.startswith(b"/barrier/")]
+
+    # --- answer rows
+
+    def run_answer(self, row):
+        self.origin.begin()
+        client = RawClient(self.address)
+        with client:
+            sender = self.ask(client, row)
+            informs, answer, is_torn = self.read_answer(client, row)
+            scalws.wait_for(lambda: not self.origin.playing, PATIENCE,
+                            "the origin's script ends")
+            complaints = [judge_answer(seen, informs, answer, is_torn)
+                          for seen in row.seen]
+            if None not in complaints:
+                raise Wrong("; or ".join(complaints) + f"\nanswer: {answer}")
+            if any(isinstance(step, Pause) for step in row.script):
+                time.sleep(0.01)    # it may have come behind the answer
+            if row.client_end == CLOSED and not client.is_closed():
+                raise Wrong(f"the client's connection stays open: {answer}")
+            if row.client_end == OPEN and self.ask_again(client) != OPEN:
+                raise Wrong(f"the client's connection was closed: {answer}")
+        sender.join()
+        self.barrier()
+        self.check_origin(row)
+
+    def ask(self, client, row):
+        """Send the request, beside reading: an answer may come early."""
+        head = row.method + b" /row/" + row.name.encode() + \
+            b" HTTP/1.%d\r\n" % row.minor + rows.HOST + row.fields
+        if row.body:
+            head += b"Content-Length: %d\r\n" % len(row.body)
+        sender = threading.Thread(
+            target=client.push, args=(head + b"\r\n" + row.body,))
+        sender.start()
+        return sender
+
+    def read_answer(self, client, row):
+        """(statuses of 1xx, the final answer or None, is it torn)"""
+        informs = []
+        try:
+            while True:
+                answer = client.response_head()
+                check_answer(answer, row.minor == 0)
+                if answer.status >= 200:
+                    break
+                informs.append(answer.status)
+            self.origin.client_saw_head.set()
+        except (scalws.Closed, ConnectionResetError):
+            raise Wrong(f"closed without an answer, behind "
+                        f"{client.buffer[:200]!r}")
+        except socket.timeout:
+            raise Wrong("no answer, and not closed")
+        if row.method == b"HEAD" or answer.status in (204, 304):
+            return informs, answer, False
+        try:
+            client.read_body(answer)
+        except (scalws.Closed, ConnectionResetError):
+            return informs, answer, True
+        except socket.timeout:
+            raise Wrong(f"the answer stops: {answer}")
+        return informs, answer, False
+
+    def check_origin(self, row):
+        target = b"/row/" + row.name.encode()
+        got = [m for m in self.received() if m.target == target]
+        if len(got) not in row.tries:
+            raise Wrong(f"the origin was asked {len(got)} times")
+        if self.origin.broken:
+            raise Wrong(f"ill-formed at the origin: {self.origin.broken}")
+        for message in got:
+            if row.origin_end == CLOSED:
+                scalws.wait_for(lambda: message.conn.closed_at, PATIENCE,
+                                "the origin's connection is closed")
+            elif row.origin_end == OPEN and message.conn.closed_at:
+                raise Wrong("the origin's connection was not kept")
 
     # --- request rows
 
@@ -177,6 +253,31 @@ class Bench:
         if not any(m.target == b"/after" for m in self.received()):
             raise Wrong("an answer that the origin never gave")
         return OPEN
+
+
+def judge_answer(seen, informs, answer, is_torn):
+    """None: seen so; else what differs."""
+    if tuple(informs) != tuple(seen.informs):
+        return f"1xx {informs}, not {list(seen.informs)}"
+    if seen.kind == "bad":
+        return None if answer.status == 502 and not is_torn \
+            else f"{answer.status}, not 502"
+    if seen.kind == "torn":
+        return None if is_torn or answer.status == 502 \
+            else f"{answer.status}, and looks whole"
+    if is_torn:
+        return f"{answer.status}, torn"
+    if answer.status != seen.status:
+        return f"{answer.status}, not {seen.status}"
+    if seen.body is not None and answer.body != seen.body:
+        return f"body {answer.body[:80]!r} ({len(answer.body)} bytes)"
+    for name, value in seen.has:
+        if value not in answer.all(name):
+            return f"{name} is {answer.all(name)}, not {value[:80]!r}"
+    for name in seen.lacks:
+        if answer.all(name):
+            return f"{name} came: {answer.all(name)}"
+    return None
 
 
 def matches(want, status):

@@ -1,0 +1,38 @@
+"""Answers in, by exact bytes: the tables of raw/answers_*.py. An origin says
+what the row says; looked at is what the client sees, and what becomes of the
+two connections."""
+import pytest
+
+import scalws
+from raw import answers_body, answers_head
+from raw.origin import RawOrigin
+from raw.runner import Bench
+
+ROWS = answers_head.ROWS + answers_body.ROWS
+
+
+@pytest.fixture(scope="module")
+def bench():
+    port = scalws.free_port()
+    with RawOrigin({row.name: row for row in ROWS}) as origin:
+        conf = {
+            "workers": 1,
+            "upstreams": {"o": {"peers": [{"address": origin.address}],
+                                "idle_timeout": "60s"}},
+            "sites": [{"names": ["t.example"],
+                       "listen": [f"127.0.0.1:{port}"],
+                       "routes": [{"path": "*", "upstream": "o"}]}],
+        }
+        with scalws.Daemon(conf) as daemon:
+            yield Bench(daemon.addresses()[0], origin)
+
+
+def test_table():
+    names = [row.name for row in ROWS]
+    assert len(set(names)) == len(names) >= 200
+    assert all(row.rfc for row in ROWS)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_answer(bench, row):
+    bench.run_answer(row)
