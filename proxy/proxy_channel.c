@@ -401,7 +401,7 @@ take_hello(struct proxy *proxy, struct frame_in *in)
 		return -1;
 	if (message.version != CHANNEL_VERSION) {
 		log_error("the supervisor speaks version %u, we %u",
-		    message.version, CHANNEL_VERSION);
+		    message.version, (unsigned)CHANNEL_VERSION);
 		return -1;
 	}
 	proxy->said_hello = true;

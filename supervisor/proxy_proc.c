@@ -1,7 +1,7 @@
 /*
  * The proxy process: fork+exec, handshake, configuration, restart.
  * Driven by supervisor.c and reload.c; instances speak to it through here.
- * Sends what proxy_send.c makes of a configuration.
+ * Sends what proxy_load.c makes of a configuration.
  */
 #include "supervisor/proxy_proc.h"
 
@@ -13,13 +13,13 @@
 #include <unistd.h>
 
 #include "src/base/clock.h"
-#include "src/base/list.h"
 #include "src/base/log.h"
 #include "src/base/mem.h"
 #include "supervisor/access_logs.h"
 #include "supervisor/backoff.h"
 #include "supervisor/process.h"
 #include "supervisor/proxy_load.h"
+#include "supervisor/proxy_questions.h"
 #include "supervisor/supervisor.h"
 
 #define QUEUE_MAX (8 * 1024 * 1024)
@@ -27,17 +27,6 @@
 #define QUERY_MS 1000
 #define PROBE_SLACK_MS 1000
 #define MIN_UPTIME_MS 10000
-
-/* A question to the proxy that waits for its answer. */
-struct question {
-	struct list node;
-	struct proxy_proc *proxy;
-	uint64_t id;
-	struct event *timer;
-	proxy_probed_cb *on_probed; /* one of the two */
-	proxy_stats_cb *on_stats;
-	void *arg;
-};
 
 struct proxy_proc {
 	struct supervisor *supervisor;
@@ -55,7 +44,7 @@ struct proxy_proc {
 	bool preparing;                 /* its answer is awaited */
 	proxy_prepared_cb *on_prepared; /* NULL: the first of this process */
 	void *prepared_arg;
-	struct list questions;
+	struct proxy_questions *questions;
 	char last_exit[PROCESS_EXIT_TEXT_MAX]; /* "": none has ended */
 };
 
@@ -79,69 +68,6 @@ set_timer(struct event *timer, int ms)
 	struct timeval tv = { ms / 1000, ms % 1000 * 1000 };
 
 	event_add(timer, &tv);
-}
-
-/* ---- questions ---- */
-
-static struct question *
-ask(struct proxy_proc *proxy, int timeout_ms, event_callback_fn on_timeout)
-{
-	struct question *question = mem_alloc(sizeof(*question));
-
-	question->proxy = proxy;
-	question->id = ++proxy->supervisor->last_id;
-	question->timer =
-	    evtimer_new(proxy->supervisor->base, on_timeout, question);
-	set_timer(question->timer, timeout_ms);
-	list_push_back(&proxy->questions, &question->node);
-	return question;
-}
-
-static void
-forget(struct question *question)
-{
-	event_free(question->timer);
-	list_remove(&question->node);
-	mem_free(question);
-}
-
-/* End it without an answer from the proxy. */
-static void
-give_up(struct question *question, const char *why)
-{
-	struct channel_probed probed = { question->id, 0, 0, why };
-	proxy_probed_cb *on_probed = question->on_probed;
-	proxy_stats_cb *on_stats = question->on_stats;
-	void *arg = question->arg;
-
-	forget(question);
-	if (on_probed != NULL)
-		on_probed(&probed, arg);
-	else
-		on_stats(NULL, arg);
-}
-
-static void
-on_question_timeout(evutil_socket_t fd, short what, void *arg)
-{
-	give_up(arg, "the proxy does not answer");
-}
-
-static struct question *
-find_question(struct proxy_proc *proxy, uint64_t id, bool probe)
-{
-	struct list *node;
-
-	LIST_FOREACH(node, &proxy->questions)
-	{
-		struct question *question =
-		    LIST_ENTRY(node, struct question, node);
-
-		if (question->id == id &&
-		    (question->on_probed != NULL) == probe)
-			return question;
-	}
-	return NULL;
 }
 
 /* ---- sending ---- */
@@ -174,8 +100,8 @@ static void
 tell(struct proxy_proc *proxy, const struct frame_out *out)
 {
 	if (proxy->hears && send_frame(proxy, out) == -1)
-		log_debug("proxy did not hear message %u",
-		    out->bytes[0] | out->bytes[1] << 8);
+		log_debug(
+		    "proxy did not hear a message of %zu bytes", out->len);
 }
 
 static void
@@ -273,50 +199,6 @@ hear_prepared(struct proxy_proc *proxy, struct frame_in *in)
 }
 
 static int
-hear_probed(struct proxy_proc *proxy, struct frame_in *in)
-{
-	struct channel_probed probed;
-	struct question *question;
-	proxy_probed_cb *on_probed;
-	void *arg;
-
-	if (channel_get_probed(in, &probed) == -1)
-		return -1;
-	question = find_question(proxy, probed.probe, true);
-	if (question == NULL)
-		return 0; /* cancelled */
-	on_probed = question->on_probed;
-	arg = question->arg;
-	forget(question);
-	on_probed(&probed, arg);
-	return 0;
-}
-
-static int
-hear_stats(struct proxy_proc *proxy, struct frame_in *in)
-{
-	struct channel_stats stats;
-	struct question *question;
-	proxy_stats_cb *on_stats;
-	void *arg;
-
-	if (channel_get_stats(in, &stats) == -1)
-		return -1;
-	question = find_question(proxy, stats.query, false);
-	if (question == NULL)
-		return 0;
-	on_stats = question->on_stats;
-	arg = question->arg;
-	if (stats.kind == CHANNEL_STATS_END) {
-		forget(question);
-		on_stats(NULL, arg);
-	} else {
-		on_stats(&stats, arg);
-	}
-	return 0;
-}
-
-static int
 hear_ready(struct proxy_proc *proxy, struct frame_in *in)
 {
 	struct channel_serial ready;
@@ -360,12 +242,12 @@ hear(struct proxy_proc *proxy, struct frame_in *in)
 	case CHANNEL_REJECTED:
 		return hear_prepared(proxy, in);
 	case CHANNEL_PROBED:
-		return hear_probed(proxy, in);
+		return proxy_questions_probed(proxy->questions, in);
 	case CHANNEL_DRAINED:
 	case CHANNEL_RELEASED: /* of use with two proxies only */
 		return hear_instance(proxy, in);
 	case CHANNEL_STATS:
-		return hear_stats(proxy, in);
+		return proxy_questions_stats(proxy->questions, in);
 	case CHANNEL_WANT: /* every app runs anyway */
 		return channel_get_app(in, &app);
 	default:
@@ -404,7 +286,6 @@ on_readable(evutil_socket_t fd, short what, void *arg)
 static void
 release(struct proxy_proc *proxy)
 {
-	struct list *node;
 	proxy_prepared_cb *on_prepared = proxy->on_prepared;
 
 	proxy->hears = false;
@@ -418,9 +299,7 @@ release(struct proxy_proc *proxy)
 	proxy->pid = 0;
 	proxy->preparing = false;
 	proxy->on_prepared = NULL;
-	while ((node = list_first(&proxy->questions)) != NULL)
-		give_up(LIST_ENTRY(node, struct question, node),
-		    "the proxy has ended");
+	proxy_questions_end(proxy->questions, "the proxy has ended");
 	if (on_prepared != NULL)
 		on_prepared(
 		    "the proxy died while it read it", proxy->prepared_arg);
@@ -509,7 +388,7 @@ proxy_proc_new(struct supervisor *supervisor)
 	proxy->supervisor = supervisor;
 	proxy->since_ms = clock_now_ms();
 	proxy->timer = evtimer_new(supervisor->base, on_timer, proxy);
-	list_init(&proxy->questions);
+	proxy->questions = proxy_questions_new(supervisor);
 	return proxy;
 }
 
@@ -523,6 +402,7 @@ proxy_proc_free(struct proxy_proc **proxy_ptr)
 	if (proxy->pid > 0)
 		process_forget(proxy->supervisor->processes, proxy->pid);
 	release(proxy);
+	proxy_questions_free(&proxy->questions);
 	event_free(proxy->timer);
 	mem_free(proxy);
 	*proxy_ptr = NULL;
@@ -650,27 +530,20 @@ proxy_proc_probe(struct proxy_proc *proxy, struct channel_probe *probe,
     proxy_probed_cb *on_probed, void *arg)
 {
 	static struct frame_out out;
-	struct question *question;
 
 	if (!proxy->hears || proxy->state == PROXY_STOPPING)
 		return 0;
-	question = ask(proxy, (int)probe->timeout_ms + PROBE_SLACK_MS,
-	    on_question_timeout);
-	question->on_probed = on_probed;
-	question->arg = arg;
-	probe->probe = question->id;
+	probe->probe = proxy_questions_probe(proxy->questions,
+	    (int)probe->timeout_ms + PROBE_SLACK_MS, on_probed, arg);
 	channel_put_probe(&out, CHANNEL_PROBE, probe);
 	tell(proxy, &out);
-	return question->id;
+	return probe->probe;
 }
 
 void
 proxy_proc_probe_cancel(struct proxy_proc *proxy, uint64_t probe)
 {
-	struct question *question = find_question(proxy, probe, true);
-
-	if (question != NULL)
-		forget(question);
+	proxy_questions_cancel(proxy->questions, probe);
 }
 
 void
@@ -678,17 +551,13 @@ proxy_proc_query(struct proxy_proc *proxy, proxy_stats_cb *on_stats, void *arg)
 {
 	static struct frame_out out;
 	struct channel_query query;
-	struct question *question;
 
 	if (!proxy->hears) {
 		on_stats(NULL, arg);
 		return;
 	}
-	question = ask(proxy, QUERY_MS, on_question_timeout);
-	question->on_stats = on_stats;
-	question->arg = arg;
-	query.query = (uint32_t)question->id;
-	question->id = query.query; /* as it comes back */
+	query.query =
+	    proxy_questions_query(proxy->questions, QUERY_MS, on_stats, arg);
 	channel_put_query(&out, CHANNEL_QUERY, &query);
 	tell(proxy, &out);
 }
