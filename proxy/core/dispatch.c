@@ -71,7 +71,8 @@ find_client(struct request *request)
 
 	if (request->listener == NULL) {
 		/* Its listener went with a reload; the connection ends too. */
-		request->forwarded.client = request->peer;
+		request->forwarded =
+		    (struct forwarded){ .client = request->peer };
 		return refuse(request, 421, "no such listener any more");
 	}
 	forwarded_resolve(&request->head.headers, request->base, &request->peer,
@@ -80,23 +81,61 @@ find_client(struct request *request)
 	return 0;
 }
 
+/* The listener's address is as good as a name: installing a snapshot forgets it
+ * before another could stand there. */
+static bool
+recall_site(struct request *request, struct str value)
+{
+	const struct host_memo *memo = &request->worker->memo;
+	char *to;
+
+	if (memo->listener != request->listener || memo->raw_len != value.len ||
+	    memcmp(memo->raw, value.ptr, value.len) != 0)
+		return false;
+	to = request_scratch(request, memo->host_len);
+	memcpy(to, memo->host, memo->host_len);
+	request->host = (struct str){ to, memo->host_len };
+	request->site = memo->site;
+	return true;
+}
+
+static void
+remember_site(struct request *request, struct str value)
+{
+	struct host_memo *memo = &request->worker->memo;
+
+	if (value.len > WORKER_MEMO_BYTES)
+		return;
+	memo->listener = request->listener;
+	memo->site = request->site;
+	memo->raw_len = (uint8_t)value.len;
+	memo->host_len = (uint8_t)request->host.len;
+	memcpy(memo->raw, value.ptr, value.len);
+	memcpy(memo->host, request->host.ptr, request->host.len);
+}
+
 static int
 find_site(struct request *request)
 {
 	const struct h1_request *head = &request->head;
 	struct str value = { request->base + head->host, head->host_len };
+	size_t room = value.len < HOST_MAX ? value.len : HOST_MAX;
 	struct str port;
+	char *to;
 
-	request->site = request->listener->default_site;
-	if (value.len > 0) {
-		size_t room = value.len < HOST_MAX ? value.len : HOST_MAX;
-		char *to = request_scratch(request, room);
-
-		if (to == NULL ||
-		    uri_host(value, to, room, &request->host, &port) == -1)
-			return refuse(request, 400, "bad host");
+	if (value.len == 0) {
+		request->site = request->listener->default_site;
+		return 0;
 	}
+	if (LIKELY(recall_site(request, value)))
+		return 0;
+	request->site = request->listener->default_site; /* for the log */
+	to = request_scratch(request, room);
+	if (to == NULL ||
+	    uri_host(value, to, room, &request->host, &port) == -1)
+		return refuse(request, 400, "bad host");
 	request->site = snapshot_site(request->listener, request->host);
+	remember_site(request, value);
 	return 0;
 }
 
@@ -111,6 +150,9 @@ find_path(struct request *request)
 		request->path = STR("/");
 		return 0;
 	}
+	/* Most are normal already and need no room. */
+	if (LIKELY(uri_normalize(path, NULL, 0, &request->path) == URI_OK))
+		return 0;
 	room = request_scratch(request, path.len);
 	if (room == NULL)
 		return refuse(request, 414, "target too long");

@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "proxy/core/worker.h"
@@ -25,17 +26,21 @@
 
 /* ---- plain transport ---- */
 
+/* Not read(2) and write(2): those are cancellation points, and in a program
+ * with threads glibc enters and leaves asynchronous cancellation around each.
+ */
 static ssize_t
 plain_read(struct io *io, void *to, size_t room)
 {
-	return read(io->fd, to, room);
+	return syscall(SYS_read, io->fd, to, room);
 }
 
 static ssize_t
 plain_writev(struct io *io, const struct iovec *from, int count)
 {
 	if (count == 1)
-		return write(io->fd, from->iov_base, from->iov_len);
+		return syscall(
+		    SYS_write, io->fd, from->iov_base, from->iov_len);
 	return writev(io->fd, from, count);
 }
 

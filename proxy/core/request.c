@@ -22,7 +22,8 @@ request_new(
 
 	worker->requests.bytes = sizeof(*request);
 	request = pool_of_get(&worker->requests);
-	memset(request, 0, offsetof(struct request, head));
+	memset(request, 0, offsetof(struct request, id));
+	request->id[0] = '\0';
 	request->worker = worker;
 	request->front = front;
 	request->front_state = front_state;
@@ -203,7 +204,7 @@ request_refuse(struct request *request, unsigned status, const char *why)
 	header_table_reset(&request->head.headers);
 	request->body_is_whole = false;
 	request->body_refused = true;
-	request->forwarded.client = request->peer;
+	request->forwarded = (struct forwarded){ .client = request->peer };
 	request->why = why;
 	if (request->listener != NULL)
 		request->site = request->listener->default_site;

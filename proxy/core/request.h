@@ -116,10 +116,6 @@ struct request {
 	struct str method, target;
 	struct str host; /* lower case, no port; in scratch or base */
 	struct str path; /* normalised */
-	char small[REQUEST_SMALL_BYTES]; /* request.c: scratch of short ones */
-	struct addr peer;                /* the connection's other end */
-	struct forwarded forwarded;      /* the client after the trust walk */
-	char id[REQUEST_ID_LEN + 1];     /* made at first use: request_id() */
 
 	/* Body. */
 	uint64_t body_seen; /* bytes given to the handler or dropped */
@@ -147,8 +143,14 @@ struct request {
 	const char *why; /* static: why it failed or was cut, or NULL */
 
 	unsigned small_used;
-	struct buf *scratch;    /* request_scratch's */
-	struct h1_request head; /* last: its table is large and not zeroed */
+	struct buf *scratch; /* request_scratch's */
+
+	/* request_new zeroes nothing from here on (of id its first byte). */
+	char id[REQUEST_ID_LEN + 1];     /* made at first use: request_id() */
+	struct addr peer;                /* the connection's other end */
+	struct forwarded forwarded;      /* the client after the trust walk */
+	char small[REQUEST_SMALL_BYTES]; /* request.c: scratch of short ones */
+	struct h1_request head;
 };
 
 /* A request with empty fields, head not initialised; holds the worker's current

@@ -46,10 +46,29 @@ snapshot_listener_of(const struct snapshot *snapshot, uint32_t key)
 }
 
 static bool
+matches(const struct route_pattern *pattern, struct str path)
+{
+	size_t len = pattern->text.len;
+
+	switch (pattern->kind) {
+	case PATTERN_ANY:
+		return true;
+	case PATTERN_EXACT:
+		return str_eq(pattern->text, path);
+	case PATTERN_PREFIX:
+		return str_starts_with(path, pattern->text) &&
+		       (path.len == len || path.ptr[len] == '/');
+	case PATTERN_OTHER:
+		break;
+	}
+	return uri_match(pattern->text, path);
+}
+
+static bool
 path_matches(const struct route *route, struct str path)
 {
 	for (size_t i = 0; i < route->n_patterns; i++)
-		if (uri_match(route->patterns[i], path))
+		if (matches(&route->patterns[i], path))
 			return true;
 	return false;
 }

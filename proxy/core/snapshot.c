@@ -50,6 +50,22 @@ build_methods(struct route *route, struct conf_errors *errors)
 	return 0;
 }
 
+/* The plain kinds, so that a request need not walk over stars. */
+static struct route_pattern
+compile_pattern(struct str text)
+{
+	const char *star = memchr(text.ptr, '*', text.len);
+
+	if (star == NULL)
+		return (struct route_pattern){ PATTERN_EXACT, text };
+	if (text.len == 1)
+		return (struct route_pattern){ PATTERN_ANY, text };
+	if (star != text.ptr + text.len - 1 || star[-1] != '/')
+		return (struct route_pattern){ PATTERN_OTHER, text };
+	text.len -= 2;
+	return (struct route_pattern){ PATTERN_PREFIX, text };
+}
+
 static int
 build_route(struct snapshot *snapshot, struct route *route,
     const struct conf_route *conf, const struct handler_ops *const *handlers,
@@ -65,7 +81,7 @@ build_route(struct snapshot *snapshot, struct route *route,
 	    arena_alloc(snapshot->arena, n * sizeof(*route->patterns));
 	route->n_patterns = n;
 	for (size_t i = 0; i < n; i++)
-		route->patterns[i] = str_of(conf->paths[i]);
+		route->patterns[i] = compile_pattern(str_of(conf->paths[i]));
 	if (build_methods(route, errors) == -1)
 		return -1;
 	if (conf->strip_prefix != NULL)
@@ -294,6 +310,7 @@ snapshot_install(struct worker *worker, struct snapshot *now)
 	struct snapshot *old = worker->snapshot;
 
 	worker->snapshot = now;
+	worker->memo.listener = NULL;
 	if (now != NULL)
 		now->holds[worker->index].held++;
 	snapshot_release(worker, &old);

@@ -20,6 +20,18 @@
 #include "proxy/core/worker.h"
 #include "src/conf/conf.h"
 
+enum pattern_kind {
+	PATTERN_ANY,    /* "*" */
+	PATTERN_EXACT,  /* holds no '*' */
+	PATTERN_PREFIX, /* ends at a segment boundary; text without the "/" and
+			 * star behind it */
+	PATTERN_OTHER,  /* uri_match's */
+};
+struct route_pattern {
+	enum pattern_kind kind;
+	struct str text;
+};
+
 struct route_action {
 	const struct handler_ops *handler;
 	void *prepared;
@@ -27,7 +39,7 @@ struct route_action {
 
 struct route {
 	const struct conf_route *conf;
-	struct str *patterns; /* n_patterns */
+	struct route_pattern *patterns;
 	size_t n_patterns;
 	uint32_t methods; /* bit per enum http_method; 0: all */
 	struct str strip_prefix;

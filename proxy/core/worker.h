@@ -19,7 +19,9 @@
 #include "src/base/compiler.h"
 #include "src/base/list.h"
 
+struct site;
 struct snapshot;
+struct snapshot_listener;
 struct worker;
 
 /* ---- timers: one persistent tick, one list per length (HACKING.md) ---- */
@@ -114,6 +116,16 @@ struct worker_load {
 	char pad[60];
 };
 
+/* The last Host that was looked up, dispatch.c's: a worker sees few of them. */
+#define WORKER_MEMO_BYTES 64
+struct host_memo {
+	const struct snapshot_listener *listener; /* NULL: nothing */
+	const struct site *site;
+	uint8_t raw_len, host_len;
+	char raw[WORKER_MEMO_BYTES]; /* as it came */
+	char host[WORKER_MEMO_BYTES];
+};
+
 struct worker {
 	unsigned index, n_workers;
 	struct worker **all;      /* n_workers of them */
@@ -142,8 +154,9 @@ struct worker {
 	int64_t date_s;      /* the second that `date` says */
 	struct pool_of buffers;
 	struct pool_of requests; /* request.c's */
-	struct list deferred;    /* freed at the end of this loop round */
-	struct list on_tick;     /* struct worker_tick */
+	struct host_memo memo;
+	struct list deferred; /* freed at the end of this loop round */
+	struct list on_tick;  /* struct worker_tick */
 };
 
 /* Called by the tick, four times a second. */

@@ -98,6 +98,10 @@ put_status_line(struct front *front, unsigned status)
 {
 	char *at = front->held + front->held_len;
 
+	if (LIKELY(status == 200)) {
+		put_str(front, STR("HTTP/1.1 200 OK\r\n"));
+		return;
+	}
 	memcpy(at, "HTTP/1.1 ", 9);
 	at[9] = (char)('0' + status / 100 % 10);
 	at[10] = (char)('0' + status / 10 % 10);
