@@ -13,12 +13,14 @@
 #include <unistd.h>
 
 #include "src/base/addr.h"
+#include "src/base/fdutil.h"
 #include "src/base/mem.h"
 #include "src/conf/conf.h"
 #include "src/ipc/control.h"
 
 /* An answer line: the longest that an app may print, and what we add. */
 #define ANSWER_LINE_MAX (1024 * 1024)
+#define CONF_BYTES_MAX (16 * 1024 * 1024)
 #define DEFAULT_LINES "20"
 
 static const char usage_text[] =
@@ -56,6 +58,59 @@ usage(const char *what, const char *which)
 
 /* ---- finding the daemon ---- */
 
+/* The text in quotes after `key` and its sign, the first in `text` that does
+ * not stand in a comment line. The caller frees it; NULL: there is none. */
+static char *
+find_value(const char *text, const char *key)
+{
+	const char *at = text, *line, *end;
+	size_t len = strlen(key);
+
+	for (; (at = strstr(at, key)) != NULL; at += len) {
+		line = at;
+		while (line > text && line[-1] != '\n')
+			line--;
+		line += strspn(line, " \t");
+		if (*line == '#' || strncmp(line, "//", 2) == 0)
+			continue;
+		end = at + len + strspn(at + len, " \t=:");
+		if (*end == '"' && strchr(end + 1, '"') != NULL)
+			return mem_memdup0(end + 1, strcspn(end + 1, "\""));
+	}
+	return NULL;
+}
+
+/* A file with errors is what people want to reload or to look at the status
+ * with: guess the socket, the daemon will say what is wrong. The caller frees
+ * it. */
+static char *
+guess_socket(const char *conf_path)
+{
+	const char *user_dir = getenv("XDG_RUNTIME_DIR");
+	char *text = NULL, *path = NULL, *run, *group;
+	size_t len;
+
+	if (fd_read_file(conf_path, CONF_BYTES_MAX, &text, &len) == -1)
+		return NULL;
+	run = find_value(text, "run_directory");
+	group = strstr(text, "control");
+	if (group != NULL)
+		path = find_value(group, "socket");
+	if (path == NULL && run != NULL)
+		path = mem_printf("%s/control.sock", run);
+	if (path == NULL && geteuid() != 0 && user_dir != NULL)
+		path = mem_printf("%s/scalws/control.sock", user_dir);
+	if (path == NULL)
+		path = mem_strdup(SCALWS_RUNSTATEDIR "/scalws/control.sock");
+	if (access(path, F_OK) == -1) {
+		mem_free(path);
+		path = NULL;
+	}
+	mem_free(run);
+	mem_free(text);
+	return path;
+}
+
 /* The control socket that the configuration names; the caller frees it. NULL
  * after a message. */
 static char *
@@ -70,6 +125,8 @@ find_socket(const char *conf_path)
 	if (conf != NULL)
 		path = mem_strdup(conf->control.socket);
 	else
+		path = guess_socket(conf_path);
+	if (path == NULL)
 		fprintf(stderr,
 		    "%sscalwsctl: the control socket is named there; give it "
 		    "with -s SOCKET\n",

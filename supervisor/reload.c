@@ -8,6 +8,7 @@
 
 #include "src/base/log.h"
 #include "src/base/mem.h"
+#include "src/base/str.h"
 #include "src/base/strbuf.h"
 #include "supervisor/app.h"
 #include "supervisor/listen_fds.h"
@@ -32,6 +33,21 @@ struct part {
 };
 
 static void
+log_result(bool ok, const char *text)
+{
+	struct str rest = str_of(text), line;
+
+	while (str_split(&rest, '\n', &line)) {
+		if (line.len == 0)
+			continue;
+		if (ok)
+			log_info("reload: %.*s", (int)line.len, line.ptr);
+		else
+			log_error("reload: %.*s", (int)line.len, line.ptr);
+	}
+}
+
+static void
 finish(struct reload *reload)
 {
 	struct supervisor *supervisor = reload->supervisor;
@@ -42,12 +58,9 @@ finish(struct reload *reload)
 
 	supervisor->reload = NULL;
 	notify_state("READY=1");
-	strbuf_add_text(&reload->text, "");
+	strbuf_add_text(&reload->text, ok ? "configuration reloaded" : "");
 	text = strbuf_take(&reload->text);
-	if (ok)
-		log_info("reload done");
-	else
-		log_error("reload failed: %s", text);
+	log_result(ok, text);
 	conf_hold_unref(&reload->hold);
 	mem_free(reload);
 	if (on_done != NULL)

@@ -63,7 +63,8 @@ write_config(const struct conf_app *conf, struct strbuf *file)
 	strbuf_add_text(file, "[global]\n"
 			      "daemonize = no\n"
 			      "error_log = /dev/null\n"
-			      "log_limit = 8192\n");
+			      "log_limit = 8192\n"
+			      "systemd_interval = 0\n");
 	/* Without it SIGQUIT kills requests in flight. */
 	strbuf_printf(
 	    file, "process_control_timeout = %ds\n", grace_s < 1 ? 1 : grace_s);

@@ -304,6 +304,7 @@ take_resources(struct supervisor *supervisor, struct conf_errors *errors)
 {
 	const struct conf *conf = supervisor->hold->conf;
 	int fds[FRAME_FDS_MAX - 1];
+	size_t limit;
 	uint32_t n;
 
 	if (make_directories(conf, errors) == -1 ||
@@ -318,7 +319,7 @@ take_resources(struct supervisor *supervisor, struct conf_errors *errors)
 		return -1;
 	while (n > 0)
 		fd_close(&fds[--n]);
-	if (fd_raise_limit(&supervisor->nofile_was, NULL) == -1)
+	if (fd_raise_limit(&supervisor->nofile_was, &limit) == -1)
 		log_errno("cannot raise the limit of descriptors");
 	supervisor->control = control_server_new(supervisor, conf, errors);
 	if (supervisor->control == NULL)

@@ -328,6 +328,7 @@ START_TEST(php_command)
 	    "daemonize = no\n"
 	    "error_log = /dev/null\n"
 	    "log_limit = 8192\n"
+	    "systemd_interval = 0\n"
 	    "process_control_timeout = 20s\n"
 	    "[api]\n"
 	    "listen = /nonexistent/api.sock\n"

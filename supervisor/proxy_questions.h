@@ -1,0 +1,39 @@
+/*
+ * Questions to the proxy that wait for their answers: probes and counters.
+ * proxy_proc.c is the only user. Supervisor thread only.
+ */
+#ifndef SUPERVISOR_PROXY_QUESTIONS_H
+#define SUPERVISOR_PROXY_QUESTIONS_H
+
+#include <stdint.h>
+
+#include "src/base/compiler.h"
+#include "src/ipc/frame.h"
+#include "supervisor/proxy_proc.h"
+
+struct proxy_questions; /* opaque */
+struct supervisor;
+
+struct proxy_questions *proxy_questions_new(
+    struct supervisor *supervisor) MUST_CHECK;
+/* All must have ended. */
+void proxy_questions_free(struct proxy_questions **questions);
+
+/* Remember one; its number is returned. Without an answer in time it is
+ * answered for the proxy: not ready, no counters. */
+uint64_t proxy_questions_probe(struct proxy_questions *questions,
+    int timeout_ms, proxy_probed_cb *on_probed, void *arg) MUST_CHECK;
+uint32_t proxy_questions_query(struct proxy_questions *questions,
+    int timeout_ms, proxy_stats_cb *on_stats, void *arg) MUST_CHECK;
+/* No callback for this probe any more. */
+void proxy_questions_cancel(struct proxy_questions *questions, uint64_t probe);
+/* The proxy has ended: answer all. */
+void proxy_questions_end(struct proxy_questions *questions, const char *why);
+
+/* PROBED and STATS as they came. -1: malformed. */
+int proxy_questions_probed(
+    struct proxy_questions *questions, struct frame_in *in) MUST_CHECK;
+int proxy_questions_stats(
+    struct proxy_questions *questions, struct frame_in *in) MUST_CHECK;
+
+#endif
