@@ -38,7 +38,6 @@ struct scan {
 	struct hash_map *names; /* "SCOPE.NAME" -> its line */
 	struct str name;        /* the last word, if it may become a name */
 	int name_line;
-	bool comma;         /* the last token was one */
 	bool line_is_empty; /* nothing but blanks so far */
 	int findings;
 };
@@ -138,7 +137,7 @@ close_bracket(struct scan *scan, char close)
 		scan->rest.len = 0;
 		return;
 	}
-	if (scan->comma)
+	if (scan->source->last == ',')
 		find(scan, scan->where.line,
 		    "a comma before %c: the last element has none", close);
 	scan->n_open--;
@@ -159,7 +158,7 @@ scan_punctuation(struct scan *scan, struct conf_token token)
 		open_bracket(scan, ')');
 	else if (c == '}' || c == ']' || c == ')')
 		close_bracket(scan, c);
-	scan->comma = c == ',';
+	scan->source->last = c;
 	emit(scan->source, token.text.ptr, token.text.len);
 }
 
@@ -170,6 +169,7 @@ scan_word(struct scan *scan, struct str word)
 {
 	int line = scan->where.line, len = word.len > 60 ? 60 : (int)word.len;
 
+	scan->source->last = 'w';
 	switch (conf_lexer_word_type(word)) {
 	case CONF_WORD_NAME:
 		scan->name = word;
@@ -224,9 +224,46 @@ has_nul(struct str string)
 	return false;
 }
 
+/* What the innermost open bracket needs, also of the files that include this
+ * one; NUL at the top. */
+static char
+innermost(const struct scan *scan)
+{
+	for (; scan != NULL; scan = scan->includer) {
+		if (scan->n_open > 0)
+			return scan->open[scan->n_open - 1].close;
+	}
+	return '\0';
+}
+
+/* libconfig 1.5 loses the memory of a text that stands where none may. */
+static bool
+may_be_text(const struct scan *scan)
+{
+	char close = innermost(scan);
+
+	switch (scan->source->last) {
+	case '=':
+	case ':':
+	case '(':
+	case '[':
+	case '"':
+		return true;
+	case ',':
+		return close == ')' || close == ']';
+	default:
+		return false;
+	}
+}
+
 static void
 scan_string(struct scan *scan, struct str string)
 {
+	if (!may_be_text(scan))
+		find(scan, scan->where.line,
+		    "syntax error: a text stands here where none can; is a = "
+		    "or a , missing?");
+	scan->source->last = '"';
 	if (has_nul(string))
 		find(scan, scan->where.line, "\\x00 cannot be in a text");
 	emit(scan->source, string.ptr, string.len);
@@ -347,7 +384,6 @@ scan_token(struct scan *scan, struct conf_token token)
 		    token.text.ptr[0]);
 		break;
 	}
-	scan->comma = false;
 }
 
 static int

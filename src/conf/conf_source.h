@@ -25,6 +25,8 @@ struct conf_source {
 	struct arena *arena; /* holds the file names */
 	struct strbuf text;
 	int lines; /* the line that is being written, from 1 */
+	char
+	    last; /* of the token before: '"', 'w' for a word, itself; or NUL */
 	struct conf_source_span *spans;
 	size_t n_spans;
 	/* May @include be followed? Not for texts from memory. */
