@@ -276,8 +276,9 @@ START_TEST(priv_drops)
 	pid_t pid;
 
 	if (geteuid() != 0) {
-		ck_assert_int_eq(priv_lookup("nobody", NULL, &priv, &what), 0);
+		ck_assert_int_eq(priv_lookup("root", NULL, &priv, &what), 0);
 		ck_assert_int_eq(priv_become(&priv, &stage), -1);
+		ck_assert_int_eq(errno, EPERM);
 		ck_assert_ptr_nonnull(stage);
 		return;
 	}
