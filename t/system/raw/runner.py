@@ -71,6 +71,9 @@ class RawClient(scalws.Client):
 
 class Bench:
     """A proxy and the origin behind it."""
+    barrier_target = "/barrier/%d"
+    row_target = "/row/%s"
+    after_target = "/after"
 
     def __init__(self, address, origin):
         self.address = address
@@ -82,7 +85,7 @@ class Bench:
         written everything that it was going to write; and the pool holds no
         connection that answers with what belongs to another request."""
         self.barriers += 1
-        target = f"/barrier/{self.barriers}"
+        target = self.barrier_target % self.barriers
         answer = scalws.get(self.address, target, host="t.example",
                             timeout=PATIENCE * scalws.SLOW)
         if answer.status != 200 or answer.body != target.encode():
@@ -91,7 +94,7 @@ class Bench:
     def received(self):
         with self.origin.lock:
             return [m for m in self.origin.messages
-                    if not m.target.startswith(b"/barrier/")]
+                    if not m.target.startswith(b"/barrier")]
 
     # --- answer rows
 
@@ -119,7 +122,8 @@ class Bench:
 
     def ask(self, client, row):
         """Send the request, beside reading: an answer may come early."""
-        head = row.method + b" /row/" + row.name.encode() + \
+        target = (self.row_target % row.name).encode()
+        head = row.method + b" " + target + \
             b" HTTP/1.%d\r\n" % row.minor + rows.HOST + row.fields
         if row.body:
             head += b"Content-Length: %d\r\n" % len(row.body)
@@ -155,7 +159,7 @@ class Bench:
         return informs, answer, False
 
     def check_origin(self, row):
-        target = b"/row/" + row.name.encode()
+        target = (self.row_target % row.name).encode()
         got = [m for m in self.received() if m.target == target]
         if len(got) not in row.tries:
             raise Wrong(f"the origin was asked {len(got)} times")
@@ -244,15 +248,49 @@ class Bench:
 
     def ask_again(self, client):
         """The connection is in step: the next request gets its answer."""
-        client.push(b"GET /after HTTP/1.1\r\nHost: t.example\r\n\r\n")
+        target = self.after_target.encode()
+        client.push(b"GET " + target + b" HTTP/1.1\r\n" + rows.HOST + b"\r\n")
         answer = client.answer(False)
         if answer is None:
             return CLOSED
-        if answer.status != 200 or answer.body != b"/after":
+        if answer.status != 200 or answer.body != target:
             raise Wrong(f"out of step: {answer}")
-        if not any(m.target == b"/after" for m in self.received()):
+        if not any(m.target == target for m in self.received()):
             raise Wrong("an answer that the origin never gave")
         return OPEN
+
+
+class FastBench(Bench):
+    """The same with a FastCGI application as the origin."""
+    barrier_target = "/barrier.php?%d"
+    row_target = "/row.php?%s"
+    after_target = "/after.php"
+
+    def run_params(self, row):
+        self.origin.begin()
+        with RawClient(self.address) as client:
+            client.push(row.send)
+            answer = client.answer(row.send.startswith(b"HEAD"))
+        self.barrier()
+        if self.origin.broken:
+            raise Wrong(f"ill-formed at the application: "
+                        f"{self.origin.broken}")
+        got = self.received()
+        if answer is None:
+            raise Wrong("no answer")
+        if answer.status in row.refused | row.or_refused:
+            if any(m.whole for m in got):
+                raise Wrong(f"{answer.status}, but it was asked: {got}")
+            return
+        if row.refused or answer.status != 200 or len(got) != 1:
+            raise Wrong(f"{answer}\n{got}")
+        check_params(got[0])
+        if got[0].body != row.body:
+            raise Wrong(f"body {got[0].body[:80]!r}")
+        for name, value in row.want.items():
+            if got[0].get(name) != value:
+                raise Wrong(f"{name} is {got[0].get(name)!r}, "
+                            f"not {value!r}\n{got}")
 
 
 def judge_answer(seen, informs, answer, is_torn):
@@ -351,6 +389,37 @@ def check_forwarded(message):
             raise Wrong(f"Connection: {value!r}")
     if message.trailers:
         raise Wrong(f"trailers: {message.trailers}")
+
+
+NEEDED = (b"GATEWAY_INTERFACE", b"SERVER_SOFTWARE", b"SERVER_PROTOCOL",
+          b"REQUEST_METHOD", b"REQUEST_URI", b"SCRIPT_NAME",
+          b"SCRIPT_FILENAME", b"DOCUMENT_ROOT", b"QUERY_STRING",
+          b"REMOTE_ADDR", b"REMOTE_PORT", b"SERVER_ADDR", b"SERVER_PORT",
+          b"SERVER_NAME", b"HTTP_HOST")
+NEVER = {b"HTTP_PROXY", b"PHP_VALUE", b"PHP_ADMIN_VALUE",
+         b"HTTP_CONTENT_LENGTH", b"HTTP_CONTENT_TYPE", b"HTTP_CONNECTION",
+         b"HTTP_TRANSFER_ENCODING", b"HTTP_TE", b"HTTP_UPGRADE"}
+
+
+def check_params(message):
+    """What holds for every request that any application gets from us."""
+    names = [name for name, _ in message.params]
+    for name in NEEDED:
+        if names.count(name) != 1:
+            raise Wrong(f"{name!r} {names.count(name)} times: {message}")
+    if len(set(names)) != len(names):
+        raise Wrong(f"a name twice: {sorted(names)}")
+    if NEVER & set(names):
+        raise Wrong(f"names: {NEVER & set(names)}")
+    if not all(re.fullmatch(rb"[A-Z0-9_]+", name) for name in names):
+        raise Wrong(f"a name that is none: {names}")
+    if message.get(b"GATEWAY_INTERFACE") != b"CGI/1.1":
+        raise Wrong("GATEWAY_INTERFACE")
+    length = message.get(b"CONTENT_LENGTH")
+    if message.body and length != b"%d" % len(message.body):
+        raise Wrong(f"CONTENT_LENGTH {length!r} of {len(message.body)}")
+    if not message.body and length not in (None, b"", b"0"):
+        raise Wrong(f"CONTENT_LENGTH {length!r} without a body")
 
 
 def check_answer(answer, http10=False):
