@@ -110,6 +110,8 @@ check_app_user(const struct check *check, const struct conf_app *app)
 		    app->user);
 }
 
+/* Only warnings: it may be mounted before the app is started, and one broken
+ * app keeps no other site from being served. */
 static void
 check_directory(const struct check *check, const struct conf_app *app,
     const char *key, const char *path)
@@ -121,10 +123,10 @@ check_directory(const struct check *check, const struct conf_app *app,
 		return;
 	conf_place_app(&place, check->conf, app, key);
 	if (stat(path, &st) == -1)
-		conf_errors_add_errno(
-		    check->errors, &place.where, place.path, "%.200s", path);
+		conf_errors_warn(check->errors, &place.where, place.path,
+		    "%.200s: %s", path, strerror(errno));
 	else if (!S_ISDIR(st.st_mode))
-		conf_errors_add(check->errors, &place.where, place.path,
+		conf_errors_warn(check->errors, &place.where, place.path,
 		    "%.200s is no directory", path);
 }
 

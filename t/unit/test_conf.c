@@ -556,7 +556,8 @@ START_TEST(warnings_do_not_refuse)
 	    USER "apps = { a = { user = \"nobody\"; runtime = \"command\"; "
 		 "command = [ \"npm\", \"start\" ]; };\n"
 		 "b = { user = \"nobody\"; runtime = \"command\"; "
-		 "command = [ \"/nonexistent/program\" ]; }; };\n"
+		 "command = [ \"/nonexistent/program\" ];\n"
+		 "directory = \"/nonexistent\"; }; };\n"
 		 "sites = ( { listen = \"80\"; routes = (\n"
 		 "{ status = true; },\n{ path = \"/x\"; status = true; } ); "
 		 "} );\n");
@@ -569,7 +570,9 @@ START_TEST(warnings_do_not_refuse)
 	ck_assert_ptr_nonnull(strstr(errors.warnings_text.ptr,
 	    "scalws.conf:3: apps.b.command: /nonexistent/program: No such"));
 	ck_assert_ptr_nonnull(strstr(errors.warnings_text.ptr,
-	    "scalws.conf:6: this route is never reached: the one in line 5"));
+	    "scalws.conf:4: apps.b.directory: /nonexistent: No such"));
+	ck_assert_ptr_nonnull(strstr(errors.warnings_text.ptr,
+	    "scalws.conf:7: this route is never reached: the one in line 6"));
 	conf_free(conf);
 	conf_errors_free(&errors);
 }
