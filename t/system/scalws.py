@@ -367,7 +367,9 @@ class Daemon:
     def keep_output(self):
         """pytest shows what a failed test printed."""
         print("--- configuration\n" + self.file.read_text())
-        print("--- daemon.log (end)\n" + self.log()[-12000:])
+        lines = [line for line in self.log().splitlines()
+                 if " status-json" not in line]      # we ask often
+        print("--- daemon.log (end)\n" + "\n".join(lines)[-8000:])
         for path in sorted(self.san.iterdir()):
             print(f"--- {path.name}\n" + path.read_text(errors="replace"))
         if self.logs.is_dir():
@@ -504,7 +506,7 @@ class Daemon:
             conf = self.conf["apps"][name]
             n = 1 if conf["runtime"] == "php" else conf.get("processes", 1)
         wait_for(lambda: len(self.pids(name)) == n, timeout,
-                 f"{n} instances of {name} run", every=0.05)
+                 f"{n} instances of {name} run", every=0.1)
         return self.pids(name)
 
     def proxy_pid(self):

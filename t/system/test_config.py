@@ -256,8 +256,10 @@ def test_port_in_use(port, what):
     finally:
         second.kill()
         if first:
-            with first:
-                pass
+            try:
+                first.stop()
+            finally:
+                first.kill()
         if holder:
             holder.close()
 
