@@ -12,7 +12,6 @@ from .tools import Load
 # The share of these vanishes when many requests are ready at once; they are
 # reported apart.
 WAITS = {"epoll_wait", "epoll_pwait", "epoll_pwait2"}
-SKIP = ("*/python3*", "*/node", "*/php-fpm*")
 
 
 def steps(scenario):
@@ -67,7 +66,6 @@ def callgrind(server, scenario, directory, tools, requests):
     it wrote, one a process."""
     wrapper = [find("valgrind"), "-q", "--tool=callgrind",
                "--trace-children=yes",
-               "--trace-children-skip=" + ",".join(SKIP),
                f"--callgrind-out-file={directory}/callgrind.%p"]
     with Running(server, scenario.site, directory, tools, wrapper,
                  scenario.path) as running:
@@ -97,6 +95,7 @@ def functions(files):
     for inclusive in ("no", "yes"):
         found = {}
         for file in files:
+            here = {}
             out = subprocess.run(
                 [find("callgrind_annotate"), f"--inclusive={inclusive}",
                  "--threshold=100", "--show-percs=no", "--auto=no", str(file)],
@@ -108,6 +107,10 @@ def functions(files):
                     continue
                 name = match.group(2).rsplit("/", 1)[-1]
                 number = int(match.group(1).replace(",", ""))
+                # A function stands once for each name of its source file.
+                here[name] = max(here.get(name, 0), number) \
+                    if inclusive == "yes" else here.get(name, 0) + number
+            for name, number in here.items():
                 found[name] = found.get(name, 0) + number
         result.append(found)
     return result

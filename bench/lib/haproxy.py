@@ -90,8 +90,8 @@ defaults
     timeout queue 60s
 {sections(running)}""")
     # A master process is needed for the reload only.
-    return [program(), "-W" if not running.wrapper else "-db",
-            "-f", str(conf)], None
+    return running.wrapper + [
+        program(), "-db" if running.wrapper else "-W", "-f", str(conf)], None
 
 
 def reload(running):

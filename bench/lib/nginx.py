@@ -105,8 +105,8 @@ http {{
     }}
 }}
 """)
-    return [program(), "-c", str(conf), "-p", str(directory),
-            "-e", str(directory / "server.log")], None
+    return running.wrapper + [program(), "-c", str(conf), "-p", str(directory),
+                              "-e", str(directory / "server.log")], None
 
 
 def reload(running):

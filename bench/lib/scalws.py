@@ -53,12 +53,13 @@ def write(running):
         action = 'respond = { status = 200; body = "ok\\n"; };'
     elif site.action == "proxy":
         peers = ", ".join(f'{{ address = "{p}"; }}' for p in running.peers)
-        parts = f"upstreams = {{ app = {{ peers = ( {peers} ); }}; }};"
+        parts = (f"upstreams = {{ app = {{ peers = ( {peers} ); "
+                 "idle_max = 64; }; };")
         action = 'upstream = "app";'
     else:
         parts = app(running)
     user = 'user = "www-data";' if os.geteuid() == 0 else ""
-    log = f'access_log = "{directory}/access.log";' if site.access_log else ""
+    log = f"{directory}/access.log" if site.access_log else "none"
     conf = directory / "scalws.conf"
     conf.write_text(f"""{user}
 workers = {site.loops};
@@ -66,7 +67,7 @@ run_directory = "{directory}/run";
 log_directory = "{directory}/log";
 temp_directory = "{directory}";
 backlog = 4096;
-{log}
+access_log = "{log}";
 limits = {{ connections = {site.connections + 64};
     requests_per_connection = 1000000000; }};
 {parts}
@@ -78,6 +79,11 @@ sites = (
 """)
     conf.chmod(0o644)
     environment = dict(os.environ, SCALWS_DATADIR=str(TOP / "etc" / "share"))
+    if running.wrapper:
+        # Of its processes the proxy alone: it does all of the work.
+        environment.update(LD_PRELOAD=str(running.tools / "under"),
+                           BENCH_UNDER=" ".join(running.wrapper),
+                           BENCH_PROGRAM=program())
     return [program(), "-c", str(conf)], environment
 
 

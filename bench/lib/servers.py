@@ -86,9 +86,10 @@ class Running:
                 self.app = apps.start(site, server, self.cores.apps,
                                       directory, tools)
                 self.peers = self.app.peers if self.app else []
+            self.tools = tools
             argv, environment = server.writer.write(self)
             self.process = process.start(
-                self.wrapper + argv, self.cores.server, self.log,
+                argv, self.cores.server, self.log,
                 env=environment, directory=directory)
             self.wait_ready()
             self.pin_apps()

@@ -12,10 +12,12 @@ UNITS_MS = {"us": 0.001, "ms": 1.0, "s": 1000.0, "m": 60000.0}
 
 
 def build(directory):
-    """Compile load.c and origin.c."""
-    for name in ("load", "origin"):
-        subprocess.run(["cc", "-std=c11", "-O2", "-o", str(directory / name),
-                        str(SOURCES / f"{name}.c")], check=True)
+    """Compile load.c, origin.c and under.c."""
+    for name, flags in (("load", []), ("origin", []),
+                        ("under", ["-shared", "-fPIC"])):
+        subprocess.run(["cc", "-std=c11", "-O2", *flags, "-o",
+                        str(directory / name), str(SOURCES / f"{name}.c")],
+                       check=True)
         (directory / name).chmod(0o755)
 
 
