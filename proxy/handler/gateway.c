@@ -282,7 +282,7 @@ wants_to_collect(const struct gate *gate)
 	if (request->head.body == BODY_LENGTH &&
 	    request->head.content_length <= limits->spool_memory_bytes)
 		return true;
-	return gate->route->ops->needs_length ||
+	return gate->route->needs_length ||
 	       upstream_is_capped(gate->route->upstream, gate->gateway->worker);
 }
 

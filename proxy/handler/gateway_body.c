@@ -17,7 +17,7 @@
 static bool
 needs_file(const struct gate *gate)
 {
-	return gate->route->ops->needs_length &&
+	return gate->route->needs_length &&
 	       gate->request->head.body == BODY_CHUNKED;
 }
 

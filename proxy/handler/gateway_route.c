@@ -31,6 +31,9 @@ fill_app(struct gateway_route *route, const struct conf_app *app)
 		.idle_max = APP_IDLE_MAX,
 	};
 	route->response_timeout_ms = app->response_timeout_ms;
+	/* WSGI has no word for a body without one. */
+	route->needs_length =
+	    app->runtime == CONF_PYTHON && app->server == CONF_GUNICORN;
 	if (app->runtime != CONF_PHP)
 		return;
 	route->ops = &exchange_fastcgi;
@@ -87,6 +90,7 @@ gateway_route_new(const struct conf_route *conf,
 		fill_app(route, action->app);
 	else
 		fill_upstream(route, action->upstream);
+	route->needs_length |= route->ops->needs_length;
 	return route;
 }
 

@@ -29,6 +29,9 @@ struct gateway_route {
 	const struct exchange_ops *ops;
 	struct pool_limits limits;
 	int response_timeout_ms;
+	/* Bodies of unknown length are gathered first: the application reads
+	 * none without a length. */
+	bool needs_length;
 	struct script_rules scripts; /* FastCGI; texts owned */
 };
 

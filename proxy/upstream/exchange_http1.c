@@ -166,6 +166,8 @@ end(struct exchange *exchange)
 			state->buf->start == state->buf->end &&
 			io_is_drained(&exchange->uconn->io);
 
+	exchange->uconn->is_suspect =
+	    exchange->request->head.method == METHOD_HEAD;
 	finish(exchange);
 	exchange->events->on_end(exchange, reusable);
 }

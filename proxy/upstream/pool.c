@@ -94,7 +94,8 @@ take_idle(struct pool *pool, struct peer *peer, bool fresh, bool careful)
 	if (fresh)
 		return NULL;
 	while ((uconn = newest_idle(peer, pool->worker)) != NULL) {
-		if (LIKELY(!careful) || io_looks_alive(&uconn->io)) {
+		if (LIKELY(!careful && !uconn->is_suspect) ||
+		    io_looks_alive(&uconn->io)) {
 			uconn->connected_us = 0;
 			uconn_set_busy(uconn);
 			return uconn;

@@ -40,6 +40,8 @@ struct uconn {
 	void (*on_dead)(struct uconn *uconn);
 	void *owner;
 
+	/* An answer to HEAD: some apps send a body all the same, later. */
+	bool is_suspect;
 	uint32_t served;      /* requests answered on it; 0: fresh */
 	uint32_t peer_idle_s; /* what its Keep-Alive says; 0: nothing */
 	int64_t connected_us; /* when it came up, for a fresh one; else 0 */

@@ -354,7 +354,7 @@ upstream_say(struct upstream *upstream, enum pool_failure failure,
 		return after_s;
 	}
 	pthread_mutex_lock(&upstream->lock);
-	snprintf(text, UPSTREAM_SAY_MAX, "%s \"%.64s\" %s.",
+	snprintf(text, UPSTREAM_SAY_MAX, "%s %.64s %s.",
 	    upstream->is_app ? "The application" : "The upstream",
 	    upstream->name,
 	    word_of_state(upstream->app_state, has_peers(upstream)));
