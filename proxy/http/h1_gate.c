@@ -19,14 +19,14 @@ is_control(char c)
 }
 
 #ifdef __SSE2__
-static __m128i
+static inline __m128i
 load(const char *from)
 {
 	return _mm_loadu_si128((const __m128i *)(const void *)from);
 }
 
 /* Bytes from `low` to `low + span`. */
-static __m128i
+static inline __m128i
 in_range(__m128i bytes, char low, char span)
 {
 	__m128i offset = _mm_sub_epi8(bytes, _mm_set1_epi8(low));
@@ -36,7 +36,7 @@ in_range(__m128i bytes, char low, char span)
 }
 
 /* Which of 16 bytes are controls: bit i for byte i. */
-static unsigned
+static inline unsigned
 find_controls(const char *from)
 {
 	__m128i bytes = load(from);
@@ -47,7 +47,7 @@ find_controls(const char *from)
 }
 
 /* Which of 16 bytes are not CHAR_PLAIN. */
-static unsigned
+static inline unsigned
 find_odd(const char *from)
 {
 	__m128i bytes = load(from);
@@ -60,17 +60,17 @@ find_odd(const char *from)
 }
 #endif
 
-/* Move to the next control byte, or to the end. */
-static inline uint32_t
-skip_text(const char *from, uint32_t i, uint32_t len)
+/* Move to the next control byte, or to the end. `wide`: where 16 bytes can no
+ * longer be loaded. */
+static inline size_t
+skip_text(const char *from, size_t i, size_t wide, size_t len)
 {
 #ifdef __SSE2__
-	while (i + 16 <= len) {
+	for (; LIKELY(i < wide); i += 16) {
 		unsigned controls = find_controls(from + i);
 
 		if (controls != 0)
 			return i + (unsigned)__builtin_ctz(controls);
-		i += 16;
 	}
 #endif
 	while (i < len && !is_control(from[i]))
@@ -78,47 +78,71 @@ skip_text(const char *from, uint32_t i, uint32_t len)
 	return i;
 }
 
-/* How many bytes from `i` on end a line: 2 or 1; 0: none. */
-static inline uint32_t
-line_end(const char *from, uint32_t i, uint32_t len, bool lf_ends)
+static inline size_t
+wide_end(size_t len)
 {
-	if (LIKELY(from[i] == '\r'))
-		return i + 1 < len && from[i + 1] == '\n' ? 2 : 0;
-	return lf_ends && from[i] == '\n' ? 1 : 0;
+	return len < 16 ? 0 : len - 15;
+}
+
+/* A line that does not end with CR LF, or a control byte: may it be there?
+ * Returns how many bytes to go on, 0: it is no text and `*result` says what. */
+static size_t
+judge_control(
+    const char *from, size_t i, size_t len, bool lf_ends, enum h1_scan *result)
+{
+	*result = H1_SCAN_DONE; /* of this line */
+	if (from[i] == '\n' && lf_ends)
+		return 1;
+	*result = H1_SCAN_MORE;
+	if (from[i] == '\t')
+		return 1;
+	if (from[i] != '\r' || i + 1 < len)
+		*result = H1_SCAN_BAD;
+	return 0;
 }
 
 enum h1_scan
 h1_gate_scan(const char *from, uint32_t len, uint32_t *at, bool lf_ends,
     struct h1_lines *lines)
 {
-	uint32_t i = *at, count = 0, width;
+	size_t i = *at, count = 0, wide = wide_end(len);
+	/* Where the line begins, if that is known to be here. */
+	size_t begin = i == 0 || from[i - 1] == '\n' ? i : SIZE_MAX;
 
 	lines->count = 0;
 	lines->used = 0;
 	for (;;) {
-		i = skip_text(from, i, len);
-		*at = i;
-		if (i == len)
-			return H1_SCAN_MORE;
-		width = line_end(from, i, len, lf_ends);
-		if (UNLIKELY(width == 0)) {
-			if (from[i] == '\r' && i + 1 == len)
+		size_t width = 2;
+
+		i = skip_text(from, i, wide, len);
+		if (UNLIKELY(i + 2 > len || from[i] != '\r' ||
+			     from[i + 1] != '\n')) {
+			enum h1_scan result = H1_SCAN_MORE;
+
+			*at = (uint32_t)i;
+			if (i == len)
 				return H1_SCAN_MORE;
-			if (from[i] != '\t')
-				return H1_SCAN_BAD;
-			i++;
-			continue;
+			width = judge_control(from, i, len, lf_ends, &result);
+			if (width == 0)
+				return result;
+			if (result == H1_SCAN_MORE) {
+				i += width;
+				continue;
+			}
 		}
-		if (i == 0 || from[i - 1] == '\n')
-			break;
-		if (UNLIKELY(count == H1_GATE_LINES_MAX))
+		if (i == begin) {
+			*at = lines->used = (uint32_t)(i + width);
+			lines->count = (uint32_t)count;
+			return H1_SCAN_DONE;
+		}
+		if (UNLIKELY(count == H1_GATE_LINES_MAX)) {
+			*at = (uint32_t)i;
 			return H1_SCAN_TOO_MANY;
-		lines->end[count++] = i;
+		}
+		lines->end[count++] = (uint32_t)i;
 		i += width;
+		begin = i;
 	}
-	lines->count = count;
-	lines->used = *at = i + width;
-	return H1_SCAN_DONE;
 }
 
 static bool
@@ -148,17 +172,16 @@ stands_once(unsigned id)
 	       id == HEADER_TRANSFER_ENCODING;
 }
 
-/* Behind the plain bytes a name begins with. The head has `used` bytes. */
-static uint32_t
-skip_plain(const char *from, uint32_t i, uint32_t used)
+/* Behind the plain bytes a name begins with. */
+static inline size_t
+skip_plain(const char *from, size_t i, size_t wide)
 {
 #ifdef __SSE2__
-	while (i + 16 <= used) {
+	for (; LIKELY(i < wide); i += 16) {
 		unsigned odd = find_odd(from + i);
 
 		if (odd != 0)
 			return i + (unsigned)__builtin_ctz(odd);
-		i += 16;
 	}
 #endif
 	while (char_is(from[i], CHAR_PLAIN))
@@ -166,44 +189,35 @@ skip_plain(const char *from, uint32_t i, uint32_t used)
 	return i;
 }
 
-/* Where the name that begins at `start` ends: at its colon, or at a byte that
- * is wrong there. The line's end is no token byte, so this stops there at the
- * latest. */
-static inline uint32_t
-read_name(const char *from, uint32_t start, uint32_t used, unsigned *flags)
+/* Returns NULL, or what is wrong. The line's end is no token byte, so the
+ * search for the name's end stops there at the latest. */
+static inline const char *
+read_field(const char *from, size_t start, size_t end, size_t wide,
+    struct header_field *field)
 {
-	uint32_t i = skip_plain(from, start, used);
+	unsigned flags = 0, class;
+	size_t i = skip_plain(from, start, wide);
 
-	*flags = 0;
 	if (UNLIKELY(from[i] != ':')) {
-		*flags = HEADER_FLAG_ODD_NAME;
+		flags = HEADER_FLAG_ODD_NAME;
 		while (char_is(from[i], CHAR_TOKEN))
 			i++;
 	}
-	return i;
-}
-
-/* Returns NULL, or what is wrong. */
-static inline const char *
-read_field(const char *from, uint32_t start, uint32_t end, uint32_t used,
-    struct header_field *field)
-{
-	unsigned flags;
-	uint32_t i = read_name(from, start, used, &flags), len = i - start;
-	enum header_id id;
-
-	if (UNLIKELY(from[i] != ':' || len == 0))
+	if (UNLIKELY(from[i] != ':' || i == start))
 		return why_no_colon(from + start, from + i);
-	if (UNLIKELY(len > UINT16_MAX))
+	if (UNLIKELY(i - start > UINT16_MAX))
 		return "too long a field name";
+	field->name = (uint32_t)start;
+	field->name_len = (uint16_t)(i - start);
+	class = header_classify(from + start, i - start);
+	field->id = (uint8_t) class;
+	field->flags = (uint8_t)(class >> 8 | flags);
 	while (++i < end && is_blank(from[i]))
 		continue;
 	while (end > i && is_blank(from[end - 1]))
 		end--;
-	id = header_lookup(from + start, len);
-	flags |= header_flags(id, from + start, len);
-	*field = (struct header_field){ start, i, end - i, (uint16_t)len,
-		(uint8_t)id, (uint8_t)flags };
+	field->value = (uint32_t)i;
+	field->value_len = (uint32_t)(end - i);
 	return NULL;
 }
 
@@ -212,23 +226,24 @@ h1_gate_fields(const char *from, const struct h1_lines *lines, uint32_t first,
     uint32_t start, struct header_table *table)
 {
 	struct header_field *field = table->fields;
+	size_t wide = wide_end(lines->used), begin = start;
+	const uint32_t *at = lines->end + first;
 
 	header_table_reset(table);
-	for (uint32_t i = first; i < lines->count; i++) {
-		uint32_t end = lines->end[i];
-		const char *wrong =
-		    read_field(from, start, end, lines->used, field);
+	for (; at < lines->end + lines->count; at++) {
+		size_t end = *at;
+		const char *wrong = read_field(from, begin, end, wide, field);
 		uint8_t *seen;
 
 		if (UNLIKELY(wrong != NULL))
 			return wrong;
 		seen = &table->first[field->id];
 		field++;
-		if (*seen == 0)
+		if (LIKELY(*seen == 0))
 			*seen = (uint8_t)(field - table->fields);
 		else if (stands_once(field[-1].id))
 			return "a field that may stand only once stands twice";
-		start = end + (from[end] == '\r' ? 2 : 1);
+		begin = end + (from[end] == '\r' ? 2 : 1);
 	}
 	table->count = (uint16_t)(field - table->fields);
 	return NULL;

@@ -12,12 +12,19 @@
 /* 24 bytes. */
 struct known {
 	uint8_t len;
-	char text[23];
+	uint8_t flags; /* HEADER_FLAG_HOP or 0 */
+	char text[22];
 };
 
-#define NAME(literal)                        \
-	{                                    \
-		sizeof(literal) - 1, literal \
+#define NAME(literal)                           \
+	{                                       \
+		sizeof(literal) - 1, 0, literal \
+	}
+/* Hop-by-hop by definition (RFC 9110 section 7.6.1); and Proxy, which would
+ * become an app's HTTP_PROXY, and HTTP2-Settings, which goes with h2c. */
+#define HOP(literal)                                          \
+	{                                                     \
+		sizeof(literal) - 1, HEADER_FLAG_HOP, literal \
 	}
 
 static const struct known names[HEADER_ID_COUNT] = {
@@ -26,7 +33,7 @@ static const struct known names[HEADER_ID_COUNT] = {
 	[HEADER_ALT_SVC] = NAME("Alt-Svc"),
 	[HEADER_AUTHORIZATION] = NAME("Authorization"),
 	[HEADER_CACHE_CONTROL] = NAME("Cache-Control"),
-	[HEADER_CONNECTION] = NAME("Connection"),
+	[HEADER_CONNECTION] = HOP("Connection"),
 	[HEADER_CONTENT_ENCODING] = NAME("Content-Encoding"),
 	[HEADER_CONTENT_LENGTH] = NAME("Content-Length"),
 	[HEADER_CONTENT_TYPE] = NAME("Content-Type"),
@@ -37,22 +44,22 @@ static const struct known names[HEADER_ID_COUNT] = {
 	[HEADER_EXPIRES] = NAME("Expires"),
 	[HEADER_FORWARDED] = NAME("Forwarded"),
 	[HEADER_HOST] = NAME("Host"),
-	[HEADER_HTTP2_SETTINGS] = NAME("HTTP2-Settings"),
+	[HEADER_HTTP2_SETTINGS] = HOP("HTTP2-Settings"),
 	[HEADER_IF_MATCH] = NAME("If-Match"),
 	[HEADER_IF_MODIFIED_SINCE] = NAME("If-Modified-Since"),
 	[HEADER_IF_NONE_MATCH] = NAME("If-None-Match"),
 	[HEADER_IF_RANGE] = NAME("If-Range"),
 	[HEADER_IF_UNMODIFIED_SINCE] = NAME("If-Unmodified-Since"),
-	[HEADER_KEEP_ALIVE] = NAME("Keep-Alive"),
+	[HEADER_KEEP_ALIVE] = HOP("Keep-Alive"),
 	[HEADER_LAST_MODIFIED] = NAME("Last-Modified"),
 	[HEADER_LOCATION] = NAME("Location"),
 	[HEADER_MAX_FORWARDS] = NAME("Max-Forwards"),
 	[HEADER_ORIGIN] = NAME("Origin"),
 	[HEADER_PRAGMA] = NAME("Pragma"),
-	[HEADER_PROXY] = NAME("Proxy"),
-	[HEADER_PROXY_AUTHENTICATE] = NAME("Proxy-Authenticate"),
-	[HEADER_PROXY_AUTHORIZATION] = NAME("Proxy-Authorization"),
-	[HEADER_PROXY_CONNECTION] = NAME("Proxy-Connection"),
+	[HEADER_PROXY] = HOP("Proxy"),
+	[HEADER_PROXY_AUTHENTICATE] = HOP("Proxy-Authenticate"),
+	[HEADER_PROXY_AUTHORIZATION] = HOP("Proxy-Authorization"),
+	[HEADER_PROXY_CONNECTION] = HOP("Proxy-Connection"),
 	[HEADER_RANGE] = NAME("Range"),
 	[HEADER_REFERER] = NAME("Referer"),
 	[HEADER_RETRY_AFTER] = NAME("Retry-After"),
@@ -60,10 +67,10 @@ static const struct known names[HEADER_ID_COUNT] = {
 	[HEADER_SERVER] = NAME("Server"),
 	[HEADER_SET_COOKIE] = NAME("Set-Cookie"),
 	[HEADER_STATUS] = NAME("Status"),
-	[HEADER_TE] = NAME("TE"),
-	[HEADER_TRAILER] = NAME("Trailer"),
-	[HEADER_TRANSFER_ENCODING] = NAME("Transfer-Encoding"),
-	[HEADER_UPGRADE] = NAME("Upgrade"),
+	[HEADER_TE] = HOP("TE"),
+	[HEADER_TRAILER] = HOP("Trailer"),
+	[HEADER_TRANSFER_ENCODING] = HOP("Transfer-Encoding"),
+	[HEADER_UPGRADE] = HOP("Upgrade"),
 	[HEADER_USER_AGENT] = NAME("User-Agent"),
 	[HEADER_VARY] = NAME("Vary"),
 	[HEADER_VIA] = NAME("Via"),
@@ -137,22 +144,6 @@ static const uint8_t slots[SLOTS] = {
 	[250] = HEADER_RANGE,
 	[252] = HEADER_VARY,
 	[253] = HEADER_EXPECT,
-};
-
-/* Hop-by-hop by definition (RFC 9110 section 7.6.1); Proxy, which would become
- * an app's HTTP_PROXY; and HTTP2-Settings, which goes with "Upgrade: h2c". */
-static const uint8_t flags_of[HEADER_ID_COUNT] = {
-	[HEADER_CONNECTION] = HEADER_FLAG_HOP,
-	[HEADER_HTTP2_SETTINGS] = HEADER_FLAG_HOP,
-	[HEADER_KEEP_ALIVE] = HEADER_FLAG_HOP,
-	[HEADER_PROXY] = HEADER_FLAG_HOP,
-	[HEADER_PROXY_AUTHENTICATE] = HEADER_FLAG_HOP,
-	[HEADER_PROXY_AUTHORIZATION] = HEADER_FLAG_HOP,
-	[HEADER_PROXY_CONNECTION] = HEADER_FLAG_HOP,
-	[HEADER_TE] = HEADER_FLAG_HOP,
-	[HEADER_TRAILER] = HEADER_FLAG_HOP,
-	[HEADER_TRANSFER_ENCODING] = HEADER_FLAG_HOP,
-	[HEADER_UPGRADE] = HEADER_FLAG_HOP,
 };
 
 /* A client must not be able to take these away by naming them in Connection:
@@ -230,22 +221,37 @@ is_known(const char *known, const char *name, size_t len)
 	    (struct str){ name, len }, (struct str){ known, len });
 }
 
-enum header_id
-header_lookup(const char *name, size_t len)
+/* Proxy-Anything is between a client and its proxy. */
+static inline bool
+is_for_proxy(const char *name, size_t len)
 {
-	unsigned first, last, inner;
-	enum header_id id;
+	return len > 6 && is_same4(name, "proxy-") &&
+	       is_same4(name + 2, "oxy-");
+}
 
-	if (len < 2 || len >= sizeof(names[0].text))
+unsigned
+header_classify(const char *name, size_t len)
+{
+	unsigned first, last, inner, id;
+
+	if (UNLIKELY(len < 2))
 		return HEADER_OTHER;
 	first = (unsigned char)name[0] | 0x20u;
 	last = (unsigned char)name[len - 1] | 0x20u;
 	inner = (unsigned char)name[len - 2] | 0x20u;
 	id = slots[SLOT((unsigned)len, first, last, inner)];
 	/* An empty slot is HEADER_OTHER, whose name has no length. */
-	if (names[id].len != len || !is_known(names[id].text, name, len))
-		return HEADER_OTHER;
-	return id;
+	if (names[id].len == len && is_known(names[id].text, name, len))
+		return id | (unsigned)names[id].flags << 8;
+	if (UNLIKELY(first == 'p') && is_for_proxy(name, len))
+		return HEADER_FLAG_HOP << 8;
+	return HEADER_OTHER;
+}
+
+enum header_id
+header_lookup(const char *name, size_t len)
+{
+	return header_classify(name, len) & 0xff;
 }
 
 struct str
@@ -254,28 +260,12 @@ header_name(enum header_id id)
 	return (struct str){ names[id].text, names[id].len };
 }
 
-/* Proxy-Anything is between a client and its proxy. */
-static bool
-is_for_proxy(const char *name, size_t len)
-{
-	return len > 6 && (name[0] | 0x20) == 'p' && is_same4(name, "proxy-") &&
-	       is_same4(name + 2, "oxy-");
-}
-
-unsigned
-header_flags(enum header_id id, const char *name, size_t len)
-{
-	if (id == HEADER_OTHER && is_for_proxy(name, len))
-		return HEADER_FLAG_HOP;
-	return flags_of[id];
-}
-
 int
 header_table_add(struct header_table *table, const char *base, uint32_t name,
     uint16_t name_len, uint32_t value, uint32_t value_len)
 {
 	struct header_field *field = &table->fields[table->count];
-	enum header_id id;
+	unsigned id;
 
 	if (table->count == HEADER_FIELDS_MAX)
 		return -1;
@@ -284,9 +274,10 @@ header_table_add(struct header_table *table, const char *base, uint32_t name,
 	field->value = value;
 	field->value_len = value_len;
 	field->name_len = name_len;
-	id = header_lookup(base + name, name_len);
+	id = header_classify(base + name, name_len);
+	field->flags = (uint8_t)(id >> 8);
 	field->id = (uint8_t)id;
-	field->flags = (uint8_t)header_flags(id, base + name, name_len);
+	id &= 0xff;
 	for (size_t i = 0; i < name_len; i++) {
 		if (!char_is(base[name + i], CHAR_PLAIN)) {
 			field->flags |= HEADER_FLAG_ODD_NAME;
@@ -374,6 +365,11 @@ header_read_connection(struct header_table *table, const char *base)
 	for (; field != NULL; field = header_next(table, field)) {
 		struct str rest = header_value(base, field), part;
 
+		/* What most of them are. */
+		if (str_eq(rest, STR("keep-alive"))) {
+			options |= HEADER_CONNECTION_KEEP_ALIVE;
+			continue;
+		}
 		while (str_split(&rest, ',', &part)) {
 			/* Each costs a walk over the fields. */
 			if (++named > HEADER_OPTIONS_MAX)

@@ -109,8 +109,8 @@ int header_table_add(struct header_table *table, const char *base,
 /* The id of a name (any case), HEADER_OTHER if unknown. Perfect hash, then
  * verified. */
 enum header_id header_lookup(const char *name, size_t len);
-/* HEADER_FLAG_HOP when that field is hop-by-hop by definition, else 0. */
-unsigned header_flags(enum header_id id, const char *name, size_t len);
+/* The id, and what of its flags is known from the name alone (HOP) << 8. */
+unsigned header_classify(const char *name, size_t len);
 /* The canonical spelling of a known id. */
 struct str header_name(enum header_id id);
 

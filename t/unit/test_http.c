@@ -256,6 +256,62 @@ START_TEST(response_pieces)
 }
 END_TEST
 
+/* `count` times `part` behind `begin`, then `end`: H1_BAD or not? */
+static enum h1_result
+parse_repeated(parser *with, const char *begin, const char *part, size_t count,
+    const char *end)
+{
+	static struct h1_response response;
+	static char raw[8192];
+	size_t len = strlen(begin), scanned = 0, used;
+
+	memcpy(raw, begin, len);
+	for (size_t i = 0; i < count; i++, len += strlen(part))
+		memcpy(raw + len, part, strlen(part));
+	memcpy(raw + len, end, strlen(end));
+	return parse(with, raw, len + strlen(end), &scanned, &response, &used);
+}
+
+/* header_count is 20, head_bytes 2000, line_bytes 200. */
+START_TEST(answer_limits)
+{
+	static const struct {
+		parser *with;
+		const char *begin, *part, *end;
+		size_t passes, fails;
+		enum h1_result result; /* of what passes */
+	} rows[] = {
+		{ h1_parse_response, "HTTP/1.1 200 OK\r\n", "A: b\r\n", "\r\n",
+		    20, 21, H1_DONE },
+		{ h1_parse_response, "HTTP/1.1 200 OK\r\n", "A: b\r\n", "\r\n",
+		    20, 140, H1_DONE },
+		{ h1_parse_response, "HTTP/1.1 200 ", "O", "\r\n\r\n", 187, 188,
+		    H1_DONE },
+		{ h1_parse_response, "HTTP/1.1 200 OK\r\nA: ", "b", "\r\n\r\n",
+		    1976, 1977, H1_DONE },
+		{ h1_parse_response, "HTTP/1.1 200 OK\r\nA: ", "b", "", 1980,
+		    1981, H1_MORE },
+		{ h1_parse_response, "HTTP/1.1 200 OK\r\nConnection: ", ",",
+		    "\r\n\r\n", 63, 64, H1_DONE },
+		{ h1_parse_cgi, "", "A: b\n", "\n", 20, 21, H1_DONE },
+		{ h1_parse_cgi, "", "A: b\n", "\n", 20, 140, H1_DONE },
+		{ h1_parse_cgi, "A: ", "b", "\n\n", 1995, 1996, H1_DONE },
+		{ h1_parse_cgi, "A: ", "b", "", 1997, 1998, H1_MORE },
+		{ h1_parse_cgi, "Connection: ", ",", "\n\n", 63, 64, H1_DONE },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		enum h1_result got = parse_repeated(rows[i].with, rows[i].begin,
+		    rows[i].part, rows[i].passes, rows[i].end);
+
+		ck_assert_msg(got == rows[i].result, "row %zu: %u", i, got);
+		got = parse_repeated(rows[i].with, rows[i].begin, rows[i].part,
+		    rows[i].fails, rows[i].end);
+		ck_assert_msg(got == H1_BAD, "row %zu: %u", i, got);
+	}
+}
+END_TEST
+
 /* --- the table ----------------------------------------------------------- */
 
 START_TEST(known_names)
@@ -512,8 +568,8 @@ int
 main(void)
 {
 	const TTest *const tests[] = { responses, cgi_responses,
-		response_pieces, known_names, hops_marked, table_cases,
-		many_options, statuses, clients };
+		response_pieces, answer_limits, known_names, hops_marked,
+		table_cases, many_options, statuses, clients };
 	Suite *suite = suite_create("http");
 	TCase *all = tcase_create("http");
 	SRunner *runner;
