@@ -3,144 +3,20 @@
  * Between the bytes of a connection and the request or answer made of them.
  * Reads no bodies and decodes no targets.
  *
- * The gate fills the table; http-parser reads the same bytes, and its target
- * and each of its values must be the one in the table. Where the two disagree
- * nobody knows what a third would read, so the head is refused.
+ * The gate fills the table. For requests, which come from anybody and go on to
+ * other parsers, the witness must have read the same (h1_witness.h): where the
+ * two disagree nobody knows what a third would read, so the head is refused.
  */
 #include "proxy/http/h1_parse.h"
 
-/* Its enum has a name of ours. */
-#define http_method http_parser_method
-#include <http_parser.h>
-#undef http_method
 #include <string.h>
 
 #include "proxy/http/chars.h"
 #include "proxy/http/h1_gate.h"
 #include "proxy/http/h1_line.h"
+#include "proxy/http/h1_witness.h"
 #include "proxy/http/status.h"
 #include "proxy/http/uri.h"
-
-/* --- http-parser confirms ------------------------------------------------ */
-
-struct witness {
-	struct http_parser parser; /* data points to this */
-	const char *from;
-	const struct header_field *next, *end;
-	uint32_t target, target_len;
-};
-
-static int
-on_url(struct http_parser *parser, const char *at, size_t len)
-{
-	const struct witness *witness = parser->data;
-
-	return at != witness->from + witness->target ||
-	       len != witness->target_len;
-}
-
-/* Values that begin at the same places come from the same lines and colons, so
- * that names need no call of their own. http-parser leaves spaces behind a
- * value, and says nothing of use about where an empty one is. */
-static int
-on_header_value(struct http_parser *parser, const char *at, size_t len)
-{
-	struct witness *witness = parser->data;
-	const struct header_field *field = witness->next;
-
-	if (UNLIKELY(field == witness->end))
-		return 1;
-	witness->next = field + 1;
-	if (field->value_len == 0)
-		return 0;
-	return at != witness->from + field->value || len < field->value_len;
-}
-
-/* Any value above 2 stops the parser. */
-static int
-on_headers_complete(struct http_parser *parser)
-{
-	return 3;
-}
-
-static const struct http_parser_settings request_settings = {
-	.on_url = on_url,
-	.on_header_value = on_header_value,
-	.on_headers_complete = on_headers_complete,
-};
-
-static const struct http_parser_settings response_settings = {
-	.on_header_value = on_header_value,
-	.on_headers_complete = on_headers_complete,
-};
-
-/* The whole head from `at` on: it stops at the last LF, in our callback. */
-static bool
-has_read_all(struct witness *witness, const struct http_parser_settings *how,
-    uint32_t at, uint32_t used)
-{
-	size_t read = http_parser_execute(
-	    &witness->parser, how, witness->from + at, used - at);
-
-	return read == used - at - 1 &&
-	       HTTP_PARSER_ERRNO(&witness->parser) == HPE_CB_headers_complete &&
-	       witness->next == witness->end;
-}
-
-static bool
-agrees_on_body(const struct http_parser *parser, enum http_body_kind body,
-    uint64_t content_length)
-{
-	if ((body == BODY_CHUNKED) != ((parser->flags & F_CHUNKED) != 0))
-		return false;
-	return body != BODY_LENGTH || parser->content_length == content_length;
-}
-
-static bool
-confirms_request(
-    const char *from, uint32_t used, const struct h1_request *request)
-{
-	struct witness witness;
-	uint32_t at = request->method_at;
-
-	http_parser_init(&witness.parser, HTTP_REQUEST);
-	witness.parser.data = &witness;
-	witness.from = from;
-	witness.next = request->headers.fields;
-	witness.end = witness.next + request->headers.count;
-	witness.target = request->target;
-	witness.target_len = request->target_len;
-	/* It knows a fixed set of methods; for ours any will do. */
-	if (request->method == METHOD_OTHER) {
-		if (http_parser_execute(
-			&witness.parser, &request_settings, "GET", 3) != 3)
-			return false;
-		at += request->method_len;
-	}
-	return has_read_all(&witness, &request_settings, at, used) &&
-	       witness.parser.http_major == 1 &&
-	       witness.parser.http_minor == request->minor &&
-	       agrees_on_body(
-		   &witness.parser, request->body, request->content_length);
-}
-
-static bool
-confirms_response(
-    const char *from, uint32_t used, const struct h1_response *response)
-{
-	struct witness witness;
-
-	http_parser_init(&witness.parser, HTTP_RESPONSE);
-	witness.parser.data = &witness;
-	witness.from = from;
-	witness.next = response->headers.fields;
-	witness.end = witness.next + response->headers.count;
-	return has_read_all(&witness, &response_settings, 0, used) &&
-	       witness.parser.status_code == response->status &&
-	       witness.parser.http_minor == response->minor &&
-	       agrees_on_body(
-		   &witness.parser, response->body, response->content_length);
-}
 
 /* --- what both kinds of head share --------------------------------------- */
 
@@ -423,7 +299,7 @@ check_request(const char *from, uint32_t start, const struct h1_lines *lines,
 		return refuse(refusal, 400, wrong);
 	if (read_meaning(from, request, refusal) == -1)
 		return -1;
-	if (!confirms_request(from, lines->used, request))
+	if (!h1_witness_request(from, lines->used, request))
 		return refuse(refusal, 400, "two parsers disagree");
 	return 0;
 }
@@ -516,8 +392,7 @@ drop_body(struct h1_response *response, const char **why)
 }
 
 static int
-read_answer(const char *from, uint32_t used, struct h1_response *response,
-    const char **why)
+read_answer(const char *from, struct h1_response *response, const char **why)
 {
 	struct header_table *table = &response->headers;
 	unsigned options = 0;
@@ -525,10 +400,6 @@ read_answer(const char *from, uint32_t used, struct h1_response *response,
 	if (read_body_kind(table, from, response->minor, BODY_UNTIL_CLOSE,
 		&response->body, &response->content_length, why) == -1)
 		return -1;
-	if (!confirms_response(from, used, response)) {
-		*why = "two parsers disagree";
-		return -1;
-	}
 	if (!status_has_body(response->status) &&
 	    drop_body(response, why) == -1)
 		return -1;
@@ -562,7 +433,7 @@ check_response(const char *from, const struct h1_lines *lines,
 	    from, lines, 1, lines->end[0] + 2, &response->headers);
 	if (*why != NULL)
 		return -1;
-	return read_answer(from, lines->used, response, why);
+	return read_answer(from, response, why);
 }
 
 enum h1_result

@@ -8,6 +8,7 @@
 
 #include "proxy/http/forwarded.h"
 #include "proxy/http/h1_parse.h"
+#include "proxy/http/h1_witness.h"
 #include "proxy/http/status.h"
 
 #define RAW(text) text, sizeof(text) - 1
@@ -204,6 +205,10 @@ check_answer(parser *with, const struct answer_case *row)
 		ck_assert_uint_eq(response.content_length, row->length);
 		ck_assert_msg(
 		    response.keep_alive == row->keep_alive, "%s", row->raw);
+		ck_assert_msg(
+		    with == h1_parse_cgi || h1_witness_response(row->raw,
+						(uint32_t)used, &response),
+		    "http-parser reads it differently: %s", row->raw);
 	}
 	scanned = 0;
 	do {
