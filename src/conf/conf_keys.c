@@ -137,7 +137,12 @@ const struct conf_key conf_keys[] = {
 		"way and request." },
 	{ .path = "limits.spool_bytes", .type = CONF_TYPE_BYTES,
 	    .max = ANY_SIZE, .preset = "1G", IN(conf, limits.spool_bytes),
-	    .help = "Largest body that is kept in a temporary file." },
+	    .help = "Largest body that is kept in a temporary file; beyond it "
+		"the answer is 413." },
+	{ .path = "limits.spool_total_bytes", .type = CONF_TYPE_BYTES,
+	    .max = ANY_SIZE, .preset = "8G", IN(conf, limits.spool_total_bytes),
+	    .help = "All temporary files together; beyond it the answer is "
+		"507." },
 	{ .path = "limits.spool_memory_bytes", .type = CONF_TYPE_BYTES,
 	    .min = 4 * K, .max = 16 * M, .preset = "64K",
 	    IN(conf, limits.spool_memory_bytes),
@@ -147,6 +152,12 @@ const struct conf_key conf_keys[] = {
 	    .min = 1, .max = 1000000, .preset = "10000",
 	    IN(conf, limits.connections),
 	    .help = "Client connections at one time." },
+	{ .path = "limits.connections_per_address", .type = CONF_TYPE_NUMBER,
+	    .max = 1000000, .preset = "0",
+	    IN(conf, limits.connections_per_address),
+	    .help = "Client connections of one address (IPv6: of one /64) at "
+		"one time; beyond it the answer is 503. 0 is no limit. "
+		"trusted_proxies and clients of unix sockets have none." },
 	{ .path = "limits.requests_per_connection", .type = CONF_TYPE_NUMBER,
 	    .min = 1, .max = 1000000000, .preset = "10000",
 	    IN(conf, limits.requests_per_connection),
@@ -160,6 +171,11 @@ const struct conf_key conf_keys[] = {
 	    .min = 100, .max = DAY, .preset = "30s",
 	    IN(conf, limits.body_timeout_ms),
 	    .help = "Longest pause within a request body; then 408." },
+	{ .path = "limits.body_bytes_per_second", .type = CONF_TYPE_BYTES,
+	    .max = 1 * M, .preset = "100",
+	    IN(conf, limits.body_bytes_per_second),
+	    .help = "Slowest request body, measured over each body_timeout "
+		"in which the app would take it; then 408. 0 is any." },
 	{ .path = "limits.send_timeout", .type = CONF_TYPE_DURATION,
 	    .min = 100, .max = DAY, .preset = "60s",
 	    IN(conf, limits.send_timeout_ms),
@@ -367,7 +383,18 @@ const struct conf_key conf_keys[] = {
 	{ .path = "apps.*.response_timeout", .type = CONF_TYPE_DURATION,
 	    .min = 1, .max = DAY, .preset = "60s",
 	    IN(conf_app, response_timeout_ms),
-	    .help = "Longest wait for the next byte of an answer; then 504." },
+	    .help = "Longest wait for the head of an answer once the request "
+		"is sent; then 504." },
+	{ .path = "apps.*.pause_timeout", .type = CONF_TYPE_DURATION,
+	    .min = 1, .max = DAY, .preset = "60s",
+	    IN(conf_app, pause_timeout_ms),
+	    .help = "Longest pause within the body of an answer; then it is "
+		"cut off." },
+	{ .path = "apps.*.stream_timeout", .type = CONF_TYPE_DURATION,
+	    .min = 1, .max = DAY, .preset = "1h",
+	    IN(conf_app, stream_timeout_ms),
+	    .help = "The same for streams: answers of type "
+		"text/event-stream or with X-Accel-Buffering: no." },
 	{ .path = "apps.*.idle_timeout", .type = CONF_TYPE_DURATION,
 	    .runtimes = CONF_FOR_PYTHON | CONF_FOR_NODE, .max = 70 * SECONDS,
 	    .preset = "60s", IN(conf_app, idle_timeout_ms),
@@ -428,12 +455,23 @@ const struct conf_key conf_keys[] = {
 	{ .path = "upstreams.*.response_timeout", .type = CONF_TYPE_DURATION,
 	    .min = 1, .max = DAY, .preset = "60s",
 	    IN(conf_upstream, response_timeout_ms),
-	    .help = "Longest wait for the next byte of an answer; then 504." },
+	    .help = "Longest wait for the head of an answer once the request "
+		"is sent; then 504." },
+	{ .path = "upstreams.*.pause_timeout", .type = CONF_TYPE_DURATION,
+	    .min = 1, .max = DAY, .preset = "60s",
+	    IN(conf_upstream, pause_timeout_ms),
+	    .help = "Longest pause within the body of an answer; then it is "
+		"cut off." },
+	{ .path = "upstreams.*.stream_timeout", .type = CONF_TYPE_DURATION,
+	    .min = 1, .max = DAY, .preset = "1h",
+	    IN(conf_upstream, stream_timeout_ms),
+	    .help = "The same for streams: answers of type "
+		"text/event-stream or with X-Accel-Buffering: no." },
 	{ .path = "upstreams.*.idle_timeout", .type = CONF_TYPE_DURATION,
 	    .max = HOUR, .preset = "4s", IN(conf_upstream, idle_timeout_ms),
 	    .help = "How long a connection is kept idle." },
 	{ .path = "upstreams.*.idle_max", .type = CONF_TYPE_NUMBER,
-	    .max = 100000, .preset = "32", IN(conf_upstream, idle_max),
+	    .max = 100000, .preset = "128", IN(conf_upstream, idle_max),
 	    .help = "Idle connections kept by each worker." },
 	{ .path = "sites", .type = CONF_TYPE_LIST, .unstored = true,
 	    .help = "The sites, in order." },
@@ -476,6 +514,12 @@ const struct conf_key conf_keys[] = {
 	    .max = ANY_SIZE, .preset_text = "limits.body_bytes",
 	    IN(conf_route, max_body_bytes),
 	    .help = "Largest request body." },
+	{ .path = "sites.*.routes.*.spool_body", .type = CONF_TYPE_BOOL,
+	    .preset = "false", IN(conf_route, spool_body),
+	    .help = "Keep a large request body in a temporary file until it "
+		"is whole, so that a slow upload occupies no process. Small "
+		"ones are always gathered first, and so are those of unknown "
+		"length for PHP and gunicorn." },
 	{ .path = "sites.*.routes.*.respond", .type = CONF_TYPE_GROUP,
 	    .unstored = true,
 	    .help = "Action: a fixed answer." },
