@@ -150,14 +150,22 @@ app_log_note(struct app_log *log, const char *fmt, ...)
 }
 
 void
-app_log_last(const struct app_log *log, size_t max, struct strbuf *to)
+app_log_last(
+    const struct app_log *log, size_t max, pid_t pid, struct strbuf *to)
 {
 	size_t kept =
 	    log->n_last < APP_LOG_LAST_LINES ? log->n_last : APP_LOG_LAST_LINES;
 	size_t count = kept < max ? kept : max;
+	char mark[32];
 
+	snprintf(mark, sizeof(mark), " [%d] ", (int)pid);
 	for (size_t i = log->n_last - count; i < log->n_last; i++) {
-		strbuf_add_text(to, log->last[i % APP_LOG_LAST_LINES]);
+		const char *line = log->last[i % APP_LOG_LAST_LINES];
+
+		if (pid != 0 &&
+		    strncmp(line + CLOCK_ISO_LEN, mark, strlen(mark)) != 0)
+			continue;
+		strbuf_add_text(to, line);
 		strbuf_add(to, "\n", 1);
 	}
 }

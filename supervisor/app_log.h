@@ -36,8 +36,10 @@ void app_log_configure(struct app_log *log, const struct conf_app *conf);
 void app_log_free(struct app_log **log);
 /* A line of ours among the app's: "started", "killed by SIGKILL". */
 void app_log_note(struct app_log *log, const char *fmt, ...) PRINTF_LIKE(2, 3);
-/* The last lines, oldest first, each with its newline, at most `max`. */
-void app_log_last(const struct app_log *log, size_t max, struct strbuf *to);
+/* The last lines, oldest first, each with its newline, at most `max`; only
+ * those of process `pid` unless it is 0. */
+void app_log_last(
+    const struct app_log *log, size_t max, pid_t pid, struct strbuf *to);
 const char *app_log_path(const struct app_log *log);
 /* Is everything taken so far in the file? */
 bool app_log_is_written(struct app_log *log);

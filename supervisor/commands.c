@@ -85,7 +85,7 @@ on_done(bool ok, const char *why, void *arg)
 	} else {
 		control_printf(client, 'e', "%s %s: %s", job->app->name,
 		    job->did_not, why);
-		app_log_last(job->app->log, APP_LOG_LAST_LINES, &last);
+		app_log_last(job->app->log, APP_LOG_LAST_LINES, 0, &last);
 		if (last.len > 0) {
 			control_printf(
 			    client, 'e', "last lines of its output:");

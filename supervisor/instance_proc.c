@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "src/base/clock.h"
 #include "src/base/fdutil.h"
 #include "src/base/log.h"
 #include "src/ipc/frame.h"
@@ -26,6 +27,7 @@
 
 #define QUEUE_MAX (256 * 1024)
 #define NAME_MAX_BYTES 96
+#define LAST_WORDS 10 /* lines */
 
 enum name_kind { NAME_SOCKET, NAME_STATUS, NAME_PLACE };
 
@@ -310,10 +312,29 @@ on_keeper_readable(evutil_socket_t fd, short what, void *arg)
 	}
 }
 
+/* It never became ready: what it printed last stands in the daemon's own log,
+ * where people look first. */
+static void
+log_last_words(const struct instance *instance, pid_t pid)
+{
+	struct strbuf text = STRBUF_EMPTY;
+	struct str rest, line;
+
+	app_log_last(instance->app->log, LAST_WORDS, pid, &text);
+	rest = (struct str){ text.ptr, text.len };
+	while (text.len > 0 && str_split(&rest, '\n', &line))
+		if (line.len > CLOCK_ISO_LEN)
+			log_warn("app=%s said%.*s", instance->app->name,
+			    (int)(line.len - CLOCK_ISO_LEN),
+			    line.ptr + CLOCK_ISO_LEN);
+	strbuf_free(&text);
+}
+
 static void
 on_keeper_exit(pid_t pid, int status, void *arg)
 {
 	struct instance *instance = arg;
+	pid_t app_pid;
 	char text[PROCESS_EXIT_TEXT_MAX];
 
 	/* What it said last comes first. */
@@ -331,7 +352,10 @@ on_keeper_exit(pid_t pid, int status, void *arg)
 	}
 	snprintf(instance->app->last_exit, sizeof(instance->app->last_exit),
 	    "%s", instance->last_exit);
+	app_pid = instance->pid;
 	instance_proc_release(instance);
+	if (instance->state == INSTANCE_STARTING || instance->given_up)
+		log_last_words(instance, app_pid);
 	app_log_note(instance->app->log, "%s", instance->last_exit);
 	instance_event(instance, INSTANCE_GONE, NULL);
 }

@@ -15,6 +15,7 @@
 #include "src/base/clock.h"
 #include "src/base/mem.h"
 #include "supervisor/app.h"
+#include "supervisor/app_log.h"
 #include "supervisor/control_server.h"
 #include "supervisor/instance.h"
 #include "supervisor/proxy_proc.h"
@@ -137,6 +138,30 @@ instance_object(const struct status *status, const struct instance *instance,
 	return object;
 }
 
+/* What an app that does not run, or is asked for by name, printed last. */
+static json_t *
+last_lines(const struct status *status, const struct app *app)
+{
+	json_t *lines = json_array();
+	struct strbuf text = STRBUF_EMPTY;
+	struct str rest, line;
+
+	if (app_running(app) > 0 && status->name == NULL)
+		return lines;
+	app_log_last(app->log, APP_LOG_LAST_LINES, 0, &text);
+	for (size_t i = 0; i < text.len; i++)
+		/* JSON takes UTF-8 only, and apps print what they like. */
+		if ((unsigned char)text.ptr[i] >= 0x80)
+			text.ptr[i] = '?';
+	rest = (struct str){ text.ptr, text.len };
+	while (text.len > 0 && str_split(&rest, '\n', &line))
+		if (line.len > 0)
+			json_array_append_new(
+			    lines, json_stringn(line.ptr, line.len));
+	strbuf_free(&text);
+	return lines;
+}
+
 static json_t *
 app_object(
     const struct status *status, const struct app *app, struct tree *tree)
@@ -166,6 +191,7 @@ app_object(
 	put_count(object, "queued", status->complete, stats->queued);
 	json_object_set_new(object, "restarts", json_integer(app->restarts));
 	json_object_set_new(object, "last_exit", text_or_null(app->last_exit));
+	json_object_set_new(object, "last_lines", last_lines(status, app));
 	json_object_set_new(object, "instances", instances);
 	LIST_FOREACH(node, &app->instances)
 	json_array_append_new(

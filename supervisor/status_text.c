@@ -119,6 +119,22 @@ put_app(const json_t *app, struct strbuf *to)
 	}
 }
 
+/* Of an app that does not run, though it is wanted. */
+static void
+put_last_lines(const json_t *app, struct strbuf *to)
+{
+	const json_t *lines = json_object_get(app, "last_lines");
+	const char *state = text_of(app, "state");
+
+	if (json_array_size(lines) == 0 || strcmp(state, "running") == 0 ||
+	    strcmp(state, "stopped") == 0)
+		return;
+	strbuf_printf(to, "\n%s printed last:\n", text_of(app, "name"));
+	for (size_t i = 0; i < json_array_size(lines); i++)
+		strbuf_printf(
+		    to, "  %s\n", json_string_value(json_array_get(lines, i)));
+}
+
 void
 status_text_put(const json_t *root, struct strbuf *to)
 {
@@ -136,4 +152,6 @@ status_text_put(const json_t *root, struct strbuf *to)
 	put_row(proxy, "(proxy)", to);
 	for (size_t i = 0; i < json_array_size(apps); i++)
 		put_app(json_array_get(apps, i), to);
+	for (size_t i = 0; i < json_array_size(apps); i++)
+		put_last_lines(json_array_get(apps, i), to);
 }

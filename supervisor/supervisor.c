@@ -37,6 +37,7 @@
 #define IN_USE_MS 1000
 #define ABSENT_MS 30000
 #define SWEEP_MS 20
+#define SWEEPS 50 /* passes without a stray until it is over */
 #define STOP_CHECK_MS 20
 
 struct conf_hold *
@@ -71,21 +72,34 @@ conf_hold_unref(struct conf_hold **hold_ptr)
 /* ---- what the parts report ---- */
 
 static void
+set_sweep_timer(struct supervisor *supervisor)
+{
+	static const struct timeval soon = { 0, SWEEP_MS * 1000 };
+
+	event_add(supervisor->sweep, &soon);
+}
+
+static void
 on_sweep(evutil_socket_t fd, short what, void *arg)
 {
 	struct supervisor *supervisor = arg;
 
-	/* Orphans of the killed come to us one generation at a time. */
+	/* Orphans of the killed come to us one generation at a time, and not
+	 * before their parents have quite ended: a pass that sees none is not
+	 * the last. */
 	if (process_kill_strays(supervisor->processes) > 0)
-		supervisor_sweep(supervisor);
+		supervisor->sweeps_left = SWEEPS;
+	else
+		supervisor->sweeps_left--;
+	if (supervisor->sweeps_left > 0)
+		set_sweep_timer(supervisor);
 }
 
 void
 supervisor_sweep(struct supervisor *supervisor)
 {
-	static const struct timeval soon = { 0, SWEEP_MS * 1000 };
-
-	event_add(supervisor->sweep, &soon);
+	supervisor->sweeps_left = SWEEPS;
+	set_sweep_timer(supervisor);
 }
 
 void

@@ -57,6 +57,7 @@ struct supervisor {
 	struct reload *reload; /* NULL: none is going on */
 	struct event *signals[6];
 	struct event *sweep; /* while strays of a killed keeper are ended */
+	int sweeps_left;
 	struct event *stop_timer;
 	uint64_t last_id;  /* instances and probes */
 	size_t nofile_was; /* soft limit that apps get back */
