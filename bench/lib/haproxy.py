@@ -45,6 +45,7 @@ frontend front
     front += """    http-request set-header X-Forwarded-For %[src]
     http-request set-header X-Forwarded-Proto http
     http-request set-header X-Forwarded-Host %[req.hdr(host)]
+    http-request set-header X-Request-Id 0123456789abcdef0123456789abcdef
     default_backend back
 backend back
     balance leastconn

@@ -26,7 +26,8 @@ FIELDS = """
             proxy_set_header Host $http_host;
             proxy_set_header X-Forwarded-For $remote_addr;
             proxy_set_header X-Forwarded-Proto $scheme;
-            proxy_set_header X-Forwarded-Host $http_host;"""
+            proxy_set_header X-Forwarded-Host $http_host;
+            proxy_set_header X-Request-Id 0123456789abcdef0123456789abcdef;"""
 
 # Debian's fastcgi_params with SCRIPT_FILENAME.
 PARAMS = """

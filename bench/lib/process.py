@@ -15,15 +15,21 @@ class Failure(Exception):
 
 def start(argv, cores, log, env=None, fds=(), as_app=False, directory=None):
     """A Popen in a process group of its own, on `cores`, that inherits
-    `fds` under their numbers."""
+    `fds` under their numbers. Not in a session of its own: the kernel shares
+    a core out between sessions (autogroup), and a server that starts its
+    applications would get one share for all."""
     user = {}
     if as_app and ROOT:
         user = {"user": APP_USER, "group": "nogroup", "extra_groups": []}
+
+    def prepare():
+        os.setpgid(0, 0)
+        os.sched_setaffinity(0, cores)
+
     with open(log, "ab") as out:
         return subprocess.Popen(
             argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env,
-            preexec_fn=lambda: os.sched_setaffinity(0, cores),
-            start_new_session=True, pass_fds=tuple(fds), cwd=directory, **user)
+            preexec_fn=prepare, pass_fds=tuple(fds), cwd=directory, **user)
 
 
 def stop(process, how=signal.SIGTERM, timeout=20):
