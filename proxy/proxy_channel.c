@@ -37,14 +37,26 @@ lose_supervisor(struct proxy *proxy, int exit_code)
 	proxy_drain(proxy, drain_ms, exit_code);
 }
 
+/* A write failed: because nobody is there to read it, or worse. */
+static void
+lose_channel(struct proxy *proxy)
+{
+	bool is_gone = errno == EPIPE || errno == ECONNRESET;
+
+	if (is_gone)
+		log_warn("the supervisor is gone");
+	else
+		log_errno("channel to the supervisor");
+	lose_supervisor(proxy, is_gone ? 0 : 1);
+}
+
 void
 proxy_channel_send(struct proxy *proxy)
 {
 	if (proxy->is_gone || proxy->is_ending)
 		return;
 	if (frame_link_send(proxy->link, &proxy->out) == -1) {
-		log_errno("channel to the supervisor");
-		lose_supervisor(proxy, 1);
+		lose_channel(proxy);
 		return;
 	}
 	if (frame_link_wants_write(proxy->link))
@@ -67,8 +79,7 @@ on_writable(evutil_socket_t fd, short what, void *arg)
 	struct proxy *proxy = arg;
 
 	if (frame_link_flush(proxy->link) == -1) {
-		log_errno("channel to the supervisor");
-		lose_supervisor(proxy, 1);
+		lose_channel(proxy);
 	} else if (!frame_link_wants_write(proxy->link)) {
 		event_del(&proxy->channel_out);
 	}

@@ -12,7 +12,7 @@
 #include "proxy/core/snapshot.h"
 #include "src/base/arena.h"
 
-enum part_kind { PART_TEXT, PART_PATH, PART_HOST };
+enum part_kind { PART_TEXT, PART_PATH, PART_QUERY, PART_HOST };
 
 struct part {
 	enum part_kind kind;
@@ -79,11 +79,17 @@ prepare(const struct conf_route *route, const struct conf_action *action,
 	redirect = arena_alloc(arena, sizeof(*redirect));
 	redirect->arena = arena;
 	redirect->status = action->redirect.status;
-	/* No part is empty: at most one per byte. */
+	/* No part is empty: at most one per byte, and queries behind paths. */
 	redirect->parts =
 	    arena_alloc(arena, (rest.len + 1) * sizeof(*redirect->parts));
-	while (rest.len > 0)
-		redirect->parts[redirect->n_parts++] = next_part(&rest);
+	while (rest.len > 0) {
+		struct part part = next_part(&rest);
+
+		redirect->parts[redirect->n_parts++] = part;
+		part.kind = PART_QUERY;
+		if (redirect->parts[redirect->n_parts - 1].kind == PART_PATH)
+			redirect->parts[redirect->n_parts++] = part;
+	}
 	for (size_t i = 0; i < redirect->n_parts; i++) {
 		struct str *text = &redirect->parts[i].text;
 
@@ -100,24 +106,26 @@ release(void *prepared)
 	arena_free(redirect->arena);
 }
 
-/* The path as it came, with its query. */
+/* As they came. */
 static struct str
-path_of(const struct request *request, bool is_first)
+path_of(const struct request *request)
 {
 	const struct h1_request *head = &request->head;
-	struct str path = { request->base + head->path, head->path_len };
 
-	if (path.len == 0)
-		return STR("/");
-	if (head->query != 0)
-		path.len = head->query + head->query_len - head->path;
-	/* "//other.example" in front would name a host. */
-	while (is_first && path.len > 1 && path.ptr[0] == '/' &&
-	       path.ptr[1] == '/') {
-		path.ptr++;
-		path.len--;
-	}
-	return path;
+	if (head->path_len == 0)
+		return STR("/"); /* "http://host" */
+	return (struct str){ request->base + head->path, head->path_len };
+}
+
+static struct str
+query_of(const struct request *request)
+{
+	const struct h1_request *head = &request->head;
+
+	if (head->query == 0)
+		return STR("");
+	return (
+	    struct str){ request->base + head->query - 1, head->query_len + 1 };
 }
 
 static struct str
@@ -140,11 +148,26 @@ text_of(
 	case PART_TEXT:
 		break;
 	case PART_PATH:
-		return path_of(request, i == 0);
+		return path_of(request);
+	case PART_QUERY:
+		return query_of(request);
 	case PART_HOST:
 		return host_of(request);
 	}
 	return redirect->parts[i].text;
+}
+
+/* "/{path}" must not become "//other.example": that names a host. Returns the
+ * new end. */
+static char *
+one_slash(char *line, char *end)
+{
+	char *value = line + sizeof("Location: ") - 1, *at = value;
+
+	while (at[0] == '/' && at[1] == '/')
+		at++;
+	memmove(value, at, (size_t)(end - at));
+	return end - (at - value);
 }
 
 static enum handler_result
@@ -170,7 +193,8 @@ on_request(struct request *request, const void *prepared)
 		at += text.len;
 	}
 	memcpy(at, "\r\n", 2);
-	head.lines = (struct str){ line, (size_t)(at - line) + 2 };
+	at = one_slash(line, at + 2);
+	head.lines = (struct str){ line, (size_t)(at - line) };
 	if (response_start(request, &head) != RESPONSE_GONE)
 		response_end(request);
 	return HANDLER_HANDLED;

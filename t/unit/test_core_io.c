@@ -1,0 +1,704 @@
+/*
+ * The worker's loop and its sockets: timers, mail, buffers, io over real
+ * socket pairs and connections.
+ */
+#include <arpa/inet.h>
+#include <check.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "proxy/core/io.h"
+#include "proxy/core/worker.h"
+#include "src/base/fdutil.h"
+
+#define GUARD_MS 5000
+
+/* ---- the loop ---- */
+
+static void
+guard_expired(struct worker *worker, struct timer *timer)
+{
+	ck_abort_msg("nothing happened for %d ms", GUARD_MS);
+}
+
+/* Run until a callback calls worker_stop. */
+static void
+run(struct worker *worker)
+{
+	struct timer guard = { { NULL, NULL }, 0, NULL };
+
+	timer_arm(
+	    worker, timer_class_of(worker, GUARD_MS, guard_expired), &guard);
+	worker_run(worker);
+	timer_disarm(&guard);
+	atomic_store(&worker->stopping, false);
+}
+
+static void
+on_time(evutil_socket_t fd, short what, void *arg)
+{
+	worker_stop(arg);
+}
+
+/* Run for `ms`, whatever happens. */
+static void
+run_for(struct worker *worker, int ms)
+{
+	struct timeval time = { ms / 1000, ms % 1000 * 1000 };
+	struct event event;
+
+	evtimer_assign(&event, worker->base, on_time, worker);
+	evtimer_add(&event, &time);
+	worker_run(worker);
+	event_del(&event);
+	atomic_store(&worker->stopping, false);
+}
+
+/* ---- timers ---- */
+
+struct timed {
+	struct timer timer;
+	int64_t armed_ms, fired_ms;
+	int *order, number;
+};
+
+static void
+note_fired(struct worker *worker, struct timer *timer)
+{
+	struct timed *timed = CONTAINER_OF(timer, struct timed, timer);
+
+	ck_assert(!list_is_linked(&timer->node));
+	timed->fired_ms = clock_now_ms();
+	timed->number = (*timed->order)++;
+}
+
+START_TEST(timers_fire_in_their_time)
+{
+	static const int lengths[] = { 100, 300, 0 };
+	struct worker *worker = worker_new(0, 1);
+	struct timed timed[3];
+	int order = 0;
+
+	memset(timed, 0, sizeof(timed));
+	for (size_t i = 0; i < ARRAY_LEN(timed); i++) {
+		timed[i].order = &order;
+		timed[i].armed_ms = clock_now_ms();
+		timer_arm(worker,
+		    timer_class_of(worker, lengths[i], note_fired),
+		    &timed[i].timer);
+	}
+	run_for(worker, 900);
+	ck_assert_int_eq(order, 3);
+	for (size_t i = 0; i < ARRAY_LEN(timed); i++) {
+		int64_t took_ms = timed[i].fired_ms - timed[i].armed_ms;
+
+		ck_assert_msg(
+		    took_ms >= lengths[i] &&
+			took_ms < lengths[i] + 2 * WORKER_TICK_MS + 200,
+		    "%d ms took %lld", lengths[i], (long long)took_ms);
+	}
+	worker_free(worker);
+}
+END_TEST
+
+START_TEST(timers_are_pushed_and_disarmed)
+{
+	struct worker *worker = worker_new(0, 1);
+	struct timer_class *cls = timer_class_of(worker, 100, note_fired);
+	struct timer_class *other = timer_class_of(worker, 600, note_fired);
+	struct timed timed[2];
+	int order = 0;
+
+	memset(timed, 0, sizeof(timed));
+	for (size_t i = 0; i < 2; i++) {
+		timed[i].order = &order;
+		timer_arm(worker, cls, &timed[i].timer);
+	}
+	ck_assert_ptr_eq(cls, timer_class_of(worker, 100, note_fired));
+	timer_disarm(&timed[0].timer);
+	timer_disarm(&timed[0].timer);
+	timer_arm(worker, other, &timed[1].timer); /* leaves the first list */
+	run_for(worker, 300);
+	ck_assert_int_eq(order, 0);
+	run_for(worker, 700);
+	ck_assert_int_eq(order, 1);
+	ck_assert(timed[1].fired_ms != 0);
+	worker_free(worker);
+}
+END_TEST
+
+/* ---- mail and deferred frees ---- */
+
+#define LETTERS 2000
+
+struct letter {
+	struct mail mail;
+	int number;
+	int *next;
+};
+
+static void
+deliver(struct worker *worker, struct mail *mail)
+{
+	struct letter *letter = CONTAINER_OF(mail, struct letter, mail);
+
+	ck_assert_int_eq(letter->number, (*letter->next)++);
+	if (*letter->next == LETTERS)
+		worker_stop(worker);
+	free(letter);
+}
+
+struct sender {
+	struct worker *to;
+	int next;
+};
+
+static void *
+send_letters(void *arg)
+{
+	struct sender *sender = arg;
+
+	for (int i = 0; i < LETTERS; i++) {
+		struct letter *letter = malloc(sizeof(*letter));
+
+		letter->mail.deliver = deliver;
+		letter->number = i;
+		letter->next = &sender->next;
+		worker_post(sender->to, &letter->mail);
+	}
+	return NULL;
+}
+
+START_TEST(mail_comes_in_order)
+{
+	struct worker *worker = worker_new(0, 1);
+	struct sender sender = { worker, 0 };
+	pthread_t thread;
+
+	ck_assert_int_eq(
+	    pthread_create(&thread, NULL, send_letters, &sender), 0);
+	run(worker);
+	pthread_join(thread, NULL);
+	ck_assert_int_eq(sender.next, LETTERS);
+	/* What nobody was left to read is delivered at the end. */
+	sender.next = 0;
+	send_letters(&sender);
+	worker_free(worker);
+	ck_assert_int_eq(sender.next, LETTERS);
+}
+END_TEST
+
+struct later {
+	struct deferred deferred;
+	int *count;
+	int again;
+};
+
+static void
+release_later(struct worker *worker, struct deferred *deferred)
+{
+	struct later *later = CONTAINER_OF(deferred, struct later, deferred);
+
+	++*later->count;
+	if (later->again-- > 0)
+		worker_defer(worker, deferred);
+	else
+		worker_stop(worker);
+}
+
+START_TEST(deferred_may_defer_again)
+{
+	struct worker *worker = worker_new(0, 1);
+	int count = 0;
+	struct later later = {
+		.deferred.release = release_later, .count = &count, .again = 3
+	};
+
+	worker_defer(worker, &later.deferred);
+	run(worker);
+	ck_assert_int_eq(count, 4);
+	worker_free(worker);
+}
+END_TEST
+
+START_TEST(buffers_are_used_again)
+{
+	struct worker *worker = worker_new(0, 1);
+	struct buf *buf = buf_get(worker), *large;
+
+	ck_assert_uint_eq(buf->room, BUF_BYTES);
+	memset(buf->bytes, 'x', BUF_BYTES + BUF_PADDING);
+	buf->start = buf->end = 7;
+	buf_put(worker, &buf);
+	ck_assert_ptr_null(buf);
+	buf = buf_get(worker);
+	ck_assert_uint_eq(buf->start + buf->end, 0);
+	ck_assert_uint_eq(worker->buffers.n_free, 0);
+	large = buf_get_large(worker, 100000);
+	memset(large->bytes, 'x', 100000 + BUF_PADDING);
+	buf_put(worker, &large);
+	buf_put(worker, &large); /* NULL is fine */
+	buf_put(worker, &buf);
+	ck_assert_uint_eq(worker->buffers.n_used, 0);
+	worker_free(worker);
+}
+END_TEST
+
+/* ---- io ---- */
+
+struct owner {
+	struct io io;
+	int far; /* the other end, blocking */
+	int n_readable, n_drained, n_closed, n_connected;
+	int error;
+	bool stops; /* the loop, at any event */
+	char got[64];
+	ssize_t n_got;
+};
+
+static void
+noted(struct io *io)
+{
+	if (CONTAINER_OF(io, struct owner, io)->stops)
+		worker_stop(io->worker);
+}
+
+static void
+on_readable(struct io *io)
+{
+	struct owner *owner = CONTAINER_OF(io, struct owner, io);
+
+	owner->n_readable++;
+	owner->n_got = io_read(io, owner->got, sizeof(owner->got));
+	noted(io);
+}
+
+static void
+on_drained(struct io *io)
+{
+	CONTAINER_OF(io, struct owner, io)->n_drained++;
+	noted(io);
+}
+
+static void
+on_closed(struct io *io, int error)
+{
+	struct owner *owner = CONTAINER_OF(io, struct owner, io);
+
+	owner->n_closed++;
+	owner->error = error;
+	noted(io);
+}
+
+static void
+on_connected(struct io *io, int error)
+{
+	struct owner *owner = CONTAINER_OF(io, struct owner, io);
+
+	owner->n_connected++;
+	owner->error = error;
+	noted(io);
+}
+
+static const struct io_events events = {
+	.on_readable = on_readable,
+	.on_drained = on_drained,
+	.on_closed = on_closed,
+	.on_connected = on_connected,
+};
+
+#define HIGH_BYTES 40000
+
+static void
+set_up(struct owner *owner, struct worker *worker)
+{
+	int ends[2];
+
+	memset(owner, 0, sizeof(*owner));
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	ck_assert_int_eq(fd_set_nonblock(ends[0]), 0);
+	owner->far = ends[1];
+	owner->stops = true;
+	io_init(
+	    &owner->io, worker, ends[0], &io_plain, &events, HIGH_BYTES, false);
+}
+
+/* A real connection: sockets that can be reset. */
+static void
+set_up_tcp(struct owner *owner, struct worker *worker)
+{
+	struct sockaddr_in addr = { .sin_family = AF_INET };
+	socklen_t len = sizeof(addr);
+	int listener = socket(AF_INET, SOCK_STREAM, 0), near;
+
+	memset(owner, 0, sizeof(*owner));
+	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	ck_assert_int_eq(
+	    bind(listener, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	ck_assert_int_eq(listen(listener, 1), 0);
+	ck_assert_int_eq(
+	    getsockname(listener, (struct sockaddr *)&addr, &len), 0);
+	near = socket(AF_INET, SOCK_STREAM, 0);
+	ck_assert_int_eq(
+	    connect(near, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	owner->far = accept(listener, NULL, NULL);
+	ck_assert_int_ge(owner->far, 0);
+	close(listener);
+	ck_assert_int_eq(fd_set_nonblock(near), 0);
+	owner->stops = true;
+	io_init(
+	    &owner->io, worker, near, &io_plain, &events, HIGH_BYTES, false);
+}
+
+static void
+reset_far(struct owner *owner)
+{
+	struct linger linger = { 1, 0 };
+
+	ck_assert_int_eq(setsockopt(owner->far, SOL_SOCKET, SO_LINGER, &linger,
+			     sizeof(linger)),
+	    0);
+	close(owner->far);
+	owner->far = -1;
+}
+
+static void
+tear_down(struct owner *owner, struct worker *worker)
+{
+	io_close(&owner->io);
+	io_close(&owner->io);
+	fd_close(&owner->far);
+	ck_assert_uint_eq(worker->buffers.n_used, 0);
+	worker_free(worker);
+}
+
+static enum io_result
+write_text(struct io *io, const char *text, size_t len)
+{
+	struct iovec piece = { (void *)(uintptr_t)text, len };
+
+	return io_write(io, &piece, 1);
+}
+
+START_TEST(io_reads_and_writes)
+{
+	struct worker *worker = worker_new(0, 1);
+	struct owner owner;
+	char text[] = "abc", got[8];
+	struct iovec pieces[3] = { { text, 1 }, { text + 1, 0 },
+		{ text + 1, 2 } };
+
+	set_up(&owner, worker);
+	ck_assert_int_eq(io_read(&owner.io, got, sizeof(got)), IO_AGAIN);
+	ck_assert_int_eq(io_write(&owner.io, pieces, 3), IO_OK);
+	ck_assert_int_eq(read(owner.far, got, sizeof(got)), 3);
+	ck_assert_mem_eq(got, "abc", 3);
+	ck_assert_uint_eq(owner.io.sent_bytes, 3);
+	io_read_start(&owner.io);
+	ck_assert_int_eq(write(owner.far, "xyz", 3), 3);
+	run(worker);
+	ck_assert_int_eq(owner.n_got, 3);
+	ck_assert_mem_eq(owner.got, "xyz", 3);
+	close(owner.far);
+	owner.far = -1;
+	run(worker);
+	ck_assert_int_eq(owner.n_got, IO_EOF);
+	ck_assert_int_eq(owner.n_closed, 0);
+	tear_down(&owner, worker);
+}
+END_TEST
+
+/* Byte i of the stream. */
+static char
+byte_at(size_t i)
+{
+	return (char)((i * 7 + i / 251) & 0xff);
+}
+
+START_TEST(io_keeps_what_the_socket_does_not_take)
+{
+	struct worker *worker = worker_new(0, 1);
+	struct owner owner;
+	static char chunk[10000];
+	enum io_result result = IO_OK;
+	size_t sent = 0, got = 0;
+
+	set_up(&owner, worker);
+	owner.stops = false;
+	while (result == IO_OK) {
+		for (size_t i = 0; i < sizeof(chunk); i++)
+			chunk[i] = byte_at(sent + i);
+		result = write_text(&owner.io, chunk, sizeof(chunk));
+		sent += sizeof(chunk);
+		ck_assert_uint_lt(sent, 10000000);
+	}
+	ck_assert_int_eq(result, IO_FULL);
+	ck_assert_uint_gt(owner.io.out_bytes, HIGH_BYTES);
+	ck_assert_uint_le(owner.io.out_bytes, HIGH_BYTES + sizeof(chunk));
+	ck_assert(!io_is_drained(&owner.io));
+	ck_assert_int_eq(owner.n_drained, 0);
+	while (got < sent) {
+		ssize_t n = read(owner.far, chunk, sizeof(chunk));
+
+		ck_assert_int_gt(n, 0);
+		for (ssize_t i = 0; i < n; i++)
+			ck_assert_int_eq(chunk[i], byte_at(got + (size_t)i));
+		got += (size_t)n;
+		event_base_loop(worker->base, EVLOOP_NONBLOCK);
+		/* Not before it is half empty, and once. */
+		ck_assert_int_eq(owner.n_drained,
+		    owner.io.out_bytes <= HIGH_BYTES / 2 ? 1 : 0);
+	}
+	ck_assert(io_is_drained(&owner.io));
+	ck_assert_uint_eq(owner.io.sent_bytes, sent);
+	ck_assert_int_eq(owner.io.mask, 0);
+	tear_down(&owner, worker);
+}
+END_TEST
+
+START_TEST(io_tells_when_all_is_out)
+{
+	struct worker *worker = worker_new(0, 1);
+	struct owner owner;
+	static char chunk[600000];
+	size_t got = 0;
+
+	set_up(&owner, worker);
+	io_await_empty(&owner.io); /* nothing waits: from the loop, at once */
+	ck_assert_int_eq(owner.n_drained, 0);
+	run(worker);
+	ck_assert_int_eq(owner.n_drained, 1);
+	ck_assert_int_ne(write_text(&owner.io, chunk, sizeof(chunk)), IO_DEAD);
+	io_await_empty(&owner.io);
+	io_shutdown(&owner.io);
+	owner.stops = false;
+	for (;;) {
+		ssize_t n = read(owner.far, chunk, 50000);
+
+		if (n == 0)
+			break; /* shut down behind the last byte */
+		ck_assert_int_gt(n, 0);
+		got += (size_t)n;
+		event_base_loop(worker->base, EVLOOP_NONBLOCK);
+	}
+	ck_assert_uint_eq(got, sizeof(chunk));
+	ck_assert(io_is_drained(&owner.io));
+	/* Once at the low mark and once, or in one, when empty. */
+	ck_assert_int_ge(owner.n_drained, 2);
+	ck_assert(!owner.io.awaits_empty && !owner.io.owes_drained);
+	tear_down(&owner, worker);
+}
+END_TEST
+
+static double
+cpu_seconds(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+	       (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
+/* 0: close, 1: shut down writing, 2: reset; each with unread bytes before it.
+ */
+START_TEST(io_sees_a_close_while_paused)
+{
+	struct worker *worker = worker_new(0, 1);
+	struct owner owner;
+	double before;
+
+	set_up_tcp(&owner, worker);
+	io_read_start(&owner.io);
+	io_read_pause(&owner.io);
+	ck_assert_int_eq(owner.io.mask, EV_READ); /* lazy */
+	ck_assert_int_eq(write(owner.far, "unread", 6), 6);
+	run_for(worker, 50);
+	ck_assert_int_eq(owner.n_closed + owner.n_readable, 0);
+	if (_i == 0) {
+		close(owner.far);
+		owner.far = -1;
+	} else if (_i == 1) {
+		shutdown(owner.far, SHUT_WR);
+	} else {
+		reset_far(&owner);
+	}
+	run(worker);
+	ck_assert_int_eq(owner.n_closed, 1);
+	ck_assert_int_eq(owner.n_readable, 0);
+	/* It is told once, and the loop does not spin on it. */
+	before = cpu_seconds();
+	run_for(worker, 400);
+	ck_assert_int_eq(owner.n_closed, 1);
+	ck_assert(cpu_seconds() - before < 0.2);
+	if (_i < 2) {
+		ck_assert_int_eq(
+		    io_read(&owner.io, owner.got, sizeof(owner.got)), 6);
+		ck_assert(!io_looks_alive(&owner.io));
+	}
+	tear_down(&owner, worker);
+}
+END_TEST
+
+START_TEST(io_paused_ignores_more_bytes)
+{
+	struct worker *worker = worker_new(0, 1);
+	struct owner owner;
+
+	set_up_tcp(&owner, worker);
+	io_read_start(&owner.io);
+	io_read_pause(&owner.io);
+	for (int i = 0; i < 3; i++) {
+		ck_assert_int_eq(write(owner.far, "more", 4), 4);
+		run_for(worker, 10);
+	}
+	ck_assert_int_eq(owner.n_readable + owner.n_closed, 0);
+	io_read_start(&owner.io);
+	run(worker);
+	ck_assert_int_eq(owner.n_got, 12);
+	tear_down(&owner, worker);
+}
+END_TEST
+
+START_TEST(io_write_to_the_dead_is_told_from_the_loop)
+{
+	struct worker *worker = worker_new(0, 1);
+	struct owner owner;
+
+	set_up(&owner, worker);
+	close(owner.far);
+	owner.far = -1;
+	ck_assert_int_eq(write_text(&owner.io, "x", 1), IO_DEAD);
+	ck_assert_int_eq(write_text(&owner.io, "y", 1), IO_DEAD);
+	ck_assert_int_eq(owner.n_closed, 0);
+	run(worker);
+	ck_assert_int_eq(owner.n_closed, 1);
+	ck_assert_int_eq(owner.error, EPIPE);
+	run_for(worker, 10);
+	ck_assert_int_eq(owner.n_closed, 1);
+	tear_down(&owner, worker);
+}
+END_TEST
+
+START_TEST(io_queued_write_fails)
+{
+	struct worker *worker = worker_new(0, 1);
+	struct owner owner;
+	static char chunk[1000000];
+
+	set_up(&owner, worker);
+	ck_assert_int_eq(write_text(&owner.io, chunk, sizeof(chunk)), IO_FULL);
+	close(owner.far);
+	owner.far = -1;
+	run(worker);
+	ck_assert_int_eq(owner.n_closed, 1);
+	ck_assert_int_eq(owner.n_drained, 0);
+	ck_assert_int_ne(owner.error, 0);
+	ck_assert_int_eq(write_text(&owner.io, "x", 1), IO_DEAD);
+	tear_down(&owner, worker);
+}
+END_TEST
+
+START_TEST(io_wakes_its_owner)
+{
+	struct worker *worker = worker_new(0, 1);
+	struct owner owner;
+
+	set_up(&owner, worker);
+	io_wake(&owner.io);
+	io_wake(&owner.io);
+	ck_assert_int_eq(owner.n_readable, 0);
+	run(worker);
+	ck_assert_int_eq(owner.n_readable, 1);
+	ck_assert_int_eq(owner.n_got, IO_AGAIN);
+	io_wake(&owner.io);
+	io_close(&owner.io); /* then nothing comes */
+	run_for(worker, 10);
+	ck_assert_int_eq(owner.n_readable, 1);
+	ck_assert_int_eq(
+	    io_read(&owner.io, owner.got, sizeof(owner.got)), IO_BROKEN);
+	ck_assert_int_eq(write_text(&owner.io, "x", 1), IO_DEAD);
+	tear_down(&owner, worker);
+}
+END_TEST
+
+START_TEST(io_connects)
+{
+	struct worker *worker = worker_new(0, 1);
+	struct sockaddr_in addr = { .sin_family = AF_INET };
+	socklen_t len = sizeof(addr);
+	int listener = socket(AF_INET, SOCK_STREAM, 0), fd;
+	struct owner owner;
+	char got[4];
+
+	memset(&owner, 0, sizeof(owner));
+	owner.stops = true;
+	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	ck_assert_int_eq(
+	    bind(listener, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	ck_assert_int_eq(
+	    getsockname(listener, (struct sockaddr *)&addr, &len), 0);
+	if (_i == 0)
+		ck_assert_int_eq(listen(listener, 1), 0);
+	fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	ck_assert_int_eq(
+	    connect(fd, (struct sockaddr *)&addr, sizeof(addr)), -1);
+	ck_assert_int_eq(errno, EINPROGRESS);
+	io_init(&owner.io, worker, fd, &io_plain, &events, HIGH_BYTES, true);
+	ck_assert_int_eq(write_text(&owner.io, "head", 4), IO_OK);
+	ck_assert_uint_eq(owner.io.sent_bytes, 0);
+	run(worker);
+	ck_assert_int_eq(owner.n_connected, 1);
+	if (_i == 0) {
+		ck_assert_int_eq(owner.error, 0);
+		owner.far = accept(listener, NULL, NULL);
+		run_for(worker, 10);
+		ck_assert_int_eq(read(owner.far, got, sizeof(got)), 4);
+		ck_assert_mem_eq(got, "head", 4);
+		ck_assert(io_looks_alive(&owner.io));
+	} else {
+		owner.far = -1;
+		ck_assert_int_eq(owner.error, ECONNREFUSED);
+		ck_assert_uint_eq(owner.io.sent_bytes, 0);
+		run_for(worker, 10);
+		ck_assert_int_eq(owner.n_closed, 0);
+	}
+	close(listener);
+	tear_down(&owner, worker);
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const tests[] = { timers_fire_in_their_time,
+		timers_are_pushed_and_disarmed, mail_comes_in_order,
+		deferred_may_defer_again, buffers_are_used_again,
+		io_reads_and_writes, io_keeps_what_the_socket_does_not_take,
+		io_tells_when_all_is_out, io_paused_ignores_more_bytes,
+		io_write_to_the_dead_is_told_from_the_loop,
+		io_queued_write_fails, io_wakes_its_owner };
+	Suite *suite = suite_create("core_io");
+	TCase *all = tcase_create("loop");
+	SRunner *runner;
+	int failed;
+
+	signal(SIGPIPE, SIG_IGN);
+	tcase_set_timeout(all, 30);
+	for (size_t i = 0; i < ARRAY_LEN(tests); i++)
+		tcase_add_test(all, tests[i]);
+	tcase_add_loop_test(all, io_sees_a_close_while_paused, 0, 3);
+	tcase_add_loop_test(all, io_connects, 0, 2);
+	suite_add_tcase(suite, all);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? 0 : 1;
+}
