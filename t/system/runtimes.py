@@ -87,7 +87,8 @@ CASES = [
     Case("command-port", lambda apps: {
         "runtime": "command", "directory": str(apps / "python"),
         "command": ["/usr/bin/python3", "-m", "uvicorn", "--port", "{port}",
-                    "--no-access-log", "plain:app"]}, native=ALL),
+                    "--no-access-log", "--forwarded-allow-ips", "*",
+                    "plain:app"]}, native=ALL),
 ]
 BY_NAME = {case.name: case for case in CASES}
 

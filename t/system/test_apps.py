@@ -160,9 +160,14 @@ def test_forwarded(served):
                         ("X_Forwarded_For", "7.7.7.7"),
                         ("Forwarded", "for=6.6.6.6")]).json()
     fields = seen["headers"]
-    assert fields["x-forwarded-for"] == ["127.0.0.1"], fields
-    assert fields["x-forwarded-proto"] == ["http"]
-    assert fields["x-forwarded-host"] == ["example.com"]
+    if seen.get("server"):      # PHP sees all of it natively
+        assert "x-forwarded-for" not in fields
+    else:
+        assert fields["x-forwarded-for"] == ["127.0.0.1"], fields
+        assert fields["x-forwarded-proto"] == ["http"]
+        assert fields["x-forwarded-host"] == ["example.com"]
+    for address in ("9.9.9.9", "8.8.8.8", "evil.example"):
+        assert address not in str(seen)
     assert "6.6.6.6" not in str(fields) and "7.7.7.7" not in str(fields)
     assert len(fields["x-request-id"]) == 1 and fields["x-request-id"][0]
     native = served.case.native
@@ -189,8 +194,9 @@ def test_forwarded_by_a_trusted_proxy(served):
                      ("X-Forwarded-Proto", "https")])
     seen = answer.json()
     fields = seen["headers"]
-    assert fields["x-forwarded-for"] == ["203.0.113.9"]
-    assert fields["x-forwarded-proto"] == ["https"]
+    if not seen.get("server"):
+        assert fields["x-forwarded-for"] == ["203.0.113.9"]
+        assert fields["x-forwarded-proto"] == ["https"]
     if "client" in served.case.native:
         assert seen["client"] == "203.0.113.9"
     if "scheme" in served.case.native:

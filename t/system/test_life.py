@@ -80,8 +80,7 @@ def test_requests_in_flight_at_a_crash_are_named(daemon, port, apps):
         wait_for(lambda: one.app("a")["in_flight"] == 1, 5)
         os.kill(pid, signal.SIGSEGV)
         assert client.response().status == 502
-    assert re.search(rf"/hang.*", one.log())
-    one.wait_log(rf"{pid}")
+    one.wait_log(rf"/hang.*\b{pid}\b|\b{pid}\b.*/hang", 5)
     one.wait_running("a")
 
 
@@ -228,10 +227,7 @@ def test_one_bad_app_harms_no_other(daemon, port, apps, what):
     assert get(port, "/fixed").status == 200
     answer = get(port, "/bad")
     assert answer.status == 503 and answer.get("Retry-After")
-    assert words in one.ok("status", "bad", timeout=20) \
-        if one.ctl("status", "bad").returncode == 0 \
-        else words in (lambda d: d.stdout + d.stderr)(
-            one.ctl("status", "bad"))
+    assert words in one.ctl("status", "bad").stdout
     assert words in one.log()
     assert words in one.app_log("bad")
     done = one.ctl("start", "bad")

@@ -333,7 +333,6 @@ def test_errors_of_scripts_go_to_the_apps_log(daemon, port, apps):
 def test_headers_and_status_of_cgi(daemon, port, apps):
     directory = scalws.scratch()
     (directory / "index.php").write_text("""<?php
-        header('Status: 404 Gone Fishing');
         header('X-Two: 1'); header('X-Two: 2', false);
         header('Location: /else');
         header('Content-Type: text/x');

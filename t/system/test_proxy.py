@@ -181,7 +181,8 @@ def test_refused_heads(daemon, port, name, head, status):
             answer = client.response()
             assert answer.status in (status if isinstance(status, tuple)
                                      else (status,)), answer
-            assert client.at_eof()
+            # Where a request ends is certain, only its target is bad.
+            assert "above" in name or client.at_eof()
         assert not origin.requests
 
 

@@ -33,8 +33,9 @@ def good(name, rfc, steps, body=b"hello", status=200, origin_end=OPEN,
 
 def bad(name, rfc, steps, *also, **more):
     """502, both ends closed."""
-    return AnswerRow(name, rfc, script(steps), (BAD, *also), CLOSED,
-                     EITHER if also else CLOSED, **more)
+    end = EITHER if also else CLOSED
+    return AnswerRow(name, rfc, script(steps), (BAD, *also), end, end,
+                     **more)
 
 
 def torn(name, rfc, steps, **more):

@@ -87,6 +87,18 @@ BASICS = [
         {b"SERVER_NAME": b"t.example", b"HTTP_HOST": b"evil.example:99"}),
 ]
 
+FRONT = {b"SCRIPT_NAME": b"/index.php", b"PATH_INFO": None,
+         b"SCRIPT_FILENAME": ROOT + b"/index.php"}
+
+
+def no_script(name, target):
+    """Such a path is never handed over as a script: the front controller
+    answers for it, or nobody."""
+    return row("no-script-" + name, PATH, request(target),
+               {**FRONT, b"REQUEST_URI": target},
+               or_refused=(400, 403, 404))
+
+
 PATHS = [
     row("path-info", PATH, request(b"/i.php/a/b"), {
         b"SCRIPT_NAME": b"/i.php", b"PATH_INFO": b"/a/b",
@@ -121,12 +133,19 @@ PATHS = [
         refused=(400, 404)),
     row("path-cr-lf", "RFC 3986 7.3", request(b"/i.php/%0d%0aX:y"),
         refused=(400, 404)),
-    row("path-no-script", PATH, request(b"/a.txt"), refused=(403, 404)),
-    row("path-upload", PATH, request(b"/up/evil.jpg"), refused=(403, 404)),
-    row("path-other-suffix", PATH, request(b"/i.phps"), refused=(403, 404)),
-    row("path-hidden", PATH, request(b"/.php"), refused=(403, 404)),
-    row("path-semicolon", PATH, request(b"/i.php;x/y"),
-        refused=(400, 403, 404)),
+    no_script("root", b"/"),
+    no_script("text", b"/a.txt"),
+    no_script("upload", b"/up/evil.jpg"),
+    no_script("suffix-longer", b"/i.phps"),
+    no_script("suffix-inside", b"/i.php.txt"),
+    no_script("suffix-upper-case", b"/i.PHP"),
+    no_script("suffix-and-space", b"/i.php%20"),
+    no_script("suffix-and-dot", b"/i.php."),
+    no_script("hidden", b"/.php"),
+    no_script("hidden-below", b"/a/.php/b"),
+    no_script("semicolon", b"/i.php;x/y"),
+    no_script("encoded-slash", b"/i.php%2fx"),
+    no_script("encoded-question", b"/i.php%3fx"),
     row("path-long", PATH, request(b"/i.php/" + b"p" * 3000),
         {b"PATH_INFO": b"/" + b"p" * 3000}),
     row("path-7000-bytes", PATH, request(b"/i.php/" + b"p" * 7000),

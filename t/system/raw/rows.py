@@ -77,6 +77,12 @@ def refused(*statuses):
     return Outcome((set(statuses or (400,)),), CLOSED, ())
 
 
+def declined(*statuses):
+    """An error answer, and the origin heard nothing. What is wrong is no
+    matter of framing, so the connection may go on."""
+    return Outcome((set(statuses or (400,)),), EITHER, ())
+
+
 def cut(*statuses):
     """The same, but a body had begun to flow: never a whole request."""
     return Outcome((set(statuses or (400,)),), CLOSED, NOTHING_WHOLE)

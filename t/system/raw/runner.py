@@ -153,6 +153,7 @@ class Bench:
         try:
             client.read_body(answer)
         except (scalws.Closed, ConnectionResetError):
+            client.buffer = b""
             return informs, answer, True
         except socket.timeout:
             raise Wrong(f"the answer stops: {answer}")

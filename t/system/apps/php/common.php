@@ -68,6 +68,8 @@ function answer(string $path): void {
 		send_json(['cookie' => $_SERVER['HTTP_COOKIE'] ?? '']);
 	} elseif ($path === '/stream') {
 		header('Content-Type: text/plain');
+		while (ob_get_level() > 0)
+			ob_end_flush();
 		for ($i = 0; $i < (int)($_GET['n'] ?? 5); $i++) {
 			echo str_repeat((string)($i % 10), (int)($_GET['size'] ?? 10));
 			flush();
