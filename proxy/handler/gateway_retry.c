@@ -16,7 +16,7 @@ gateway_may_retry(const struct attempt_end *end)
 	case EXCHANGE_CLOSED:
 		if (!end->sent_bytes)
 			return true;
-		return end->is_idempotent && (end->was_kept || end->tries < 2);
+		return end->is_idempotent && end->was_kept;
 	case EXCHANGE_TRUNCATED:
 	case EXCHANGE_MALFORMED:
 	case EXCHANGE_TOO_LARGE:

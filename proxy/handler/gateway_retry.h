@@ -25,9 +25,9 @@ struct attempt_end {
 };
 
 /* Repeated only when nothing of an answer came, the body is still here, and
- * either nothing was sent or repeating does no harm. A fresh connection that
- * was closed without an answer may mean that the request itself kills the
- * process: such a one is repeated once. */
+ * either nothing was sent, or repeating does no harm and the connection had
+ * been kept, so that it may just have been too old. A fresh one that was closed
+ * without an answer may mean that the request itself kills the process. */
 bool gateway_may_retry(const struct attempt_end *end);
 /* 502 or 504. */
 unsigned gateway_status(enum exchange_failure failure);
