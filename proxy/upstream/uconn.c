@@ -284,6 +284,7 @@ new_uconn(struct pool *pool, struct peer *peer,
 	uconn->is_in_flight = true;
 	uconn->idle_max = limits->idle_max;
 	uconn->idle_timeout_ms = limits->idle_timeout_ms;
+	uconn->begun_us = clock_now_us();
 	uconn->deferred.release = release_memory;
 	list_push_back(&local_of(uconn)->busy, &uconn->node);
 	list_push_back(&pool->all, &uconn->in_pool);

@@ -44,7 +44,8 @@ struct uconn {
 	bool is_suspect;
 	uint32_t served;      /* requests answered on it; 0: fresh */
 	uint32_t peer_idle_s; /* what its Keep-Alive says; 0: nothing */
-	int64_t connected_us; /* when it came up, for a fresh one; else 0 */
+	/* When connecting began and when it was up; 0: it was kept. */
+	int64_t begun_us, connected_us;
 
 	/* pool.c's and uconn.c's own */
 	bool holds_slot;   /* of its peer */
