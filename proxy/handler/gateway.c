@@ -260,6 +260,9 @@ gate_failed(struct gate *gate, const struct uconn *uconn,
 	pool_close(gate->gateway->worker->slots[WORKER_POOL], &mine,
 	    failure == EXCHANGE_CLOSED && !end.was_kept);
 	if (!again) {
+		/* Who can tell what else of this answer went astray? Both ends
+		 * are closed. */
+		request->head.keep_alive = false;
 		gate_refuse(gate, gateway_status(failure), why);
 		return;
 	}
@@ -318,14 +321,37 @@ new_gate(struct request *request, const struct gateway_route *route)
 	return gate;
 }
 
+/* RFC 9110 section 7.6.2: the request ends here, and we are who answers. */
+static bool
+is_at_its_end(const struct request *request)
+{
+	const struct header_field *field =
+	    header_get(&request->head.headers, HEADER_MAX_FORWARDS);
+	uint64_t left;
+
+	return field != NULL && request->head.method == METHOD_OPTIONS &&
+	       str_to_u64(header_value(request->base, field), UINT64_MAX,
+		   &left) == 0 &&
+	       left == 0;
+}
+
 static enum handler_result
 on_request(struct request *request, const void *prepared)
 {
+	static const struct response_head nothing = { .status = 204,
+		.length = RESPONSE_LENGTH_UNKNOWN };
 	const struct gateway_route *route = prepared;
-	struct gate *gate = new_gate(request, route);
+	struct gate *gate;
 	const char *why = NULL;
-	unsigned status = gateway_target(request, route, &gate->target, &why);
+	unsigned status;
 
+	if (UNLIKELY(is_at_its_end(request))) {
+		response_start(request, &nothing);
+		response_end(request);
+		return HANDLER_HANDLED;
+	}
+	gate = new_gate(request, route);
+	status = gateway_target(request, route, &gate->target, &why);
 	if (UNLIKELY(status == 301)) {
 		redirect(gate);
 		return HANDLER_HANDLED;

@@ -127,8 +127,9 @@ origin_form(struct request *request)
 		len = head->query + head->query_len - head->path;
 	if (LIKELY(head->path_len > 0))
 		return (struct str){ request->base + head->path, len };
+	/* RFC 9112 section 3.2.4: for all of the server. */
 	if (head->query == 0)
-		return STR("/");
+		return head->method == METHOD_OPTIONS ? STR("*") : STR("/");
 	/* "http://host?query" */
 	to = request_scratch(request, head->query_len + 2);
 	if (to == NULL)

@@ -46,6 +46,7 @@ is_ours(uint8_t id)
 	case HEADER_EXPECT:
 	case HEADER_FORWARDED:
 	case HEADER_HOST:
+	case HEADER_MAX_FORWARDS:
 	case HEADER_X_FORWARDED_FOR:
 	case HEADER_X_FORWARDED_HOST:
 	case HEADER_X_FORWARDED_PORT:
@@ -206,6 +207,28 @@ put_body_field(struct writer *out, const struct request *request,
 		PUT(out, "Content-Length: 0\r\n");
 }
 
+/* RFC 9110 section 7.6.2: one less with OPTIONS (the gateway answers 0 itself);
+ * with another method, or when it is no number, it means nothing to us. */
+static void
+put_max_forwards(struct writer *out, const struct request *request)
+{
+	const struct header_field *field =
+	    header_get(&request->head.headers, HEADER_MAX_FORWARDS);
+	struct str value;
+	char number[20];
+	uint64_t left;
+
+	if (LIKELY(field == NULL))
+		return;
+	value = header_value(request->base, field);
+	if (request->head.method == METHOD_OPTIONS &&
+	    str_to_u64(value, UINT64_MAX, &left) == 0 && left > 0)
+		value = (struct str){ number, str_put_u64(number, left - 1) };
+	PUT(out, "Max-Forwards: ");
+	put_str(out, value);
+	PUT(out, "\r\n");
+}
+
 size_t
 http1_head_put(char *to, size_t room, const struct request *request,
     const struct exchange_target *target, const struct exchange_body *body)
@@ -219,6 +242,7 @@ http1_head_put(char *to, size_t room, const struct request *request,
 	put_str(&out, host_of(request));
 	PUT(&out, "\r\n");
 	put_fields(&out, request);
+	put_max_forwards(&out, request);
 	put_body_field(&out, request, body);
 	put_origin(&out, request, target->prefix);
 	PUT(&out, "\r\n");
