@@ -131,18 +131,20 @@ next_request(struct conn *conn)
 static bool
 give_piece(struct conn *conn)
 {
-	size_t taken =
-	    request_body(conn->request, conn->in->bytes + conn->piece_at,
-		conn->piece_len, conn->piece_last);
+	size_t taken;
 
+	/* Before the call: body_resume may already come from inside it. */
+	conn->is_blocked = true;
+	taken = request_body(conn->request, conn->in->bytes + conn->piece_at,
+	    conn->piece_len, conn->piece_last);
 	if (conn->state != CONN_REQUEST || conn->request == NULL)
 		return false; /* it ended inside */
 	if (taken < conn->piece_len) {
 		conn->piece_at += (uint32_t)taken;
 		conn->piece_len -= (uint32_t)taken;
-		conn->is_blocked = true;
-		return false;
+		return !conn->is_blocked;
 	}
+	conn->is_blocked = false;
 	conn->piece_waits = false;
 	conn->body_done = conn->piece_last;
 	return true;
