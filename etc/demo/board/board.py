@@ -1,6 +1,6 @@
 """The landing page of the demo, and what it shows: `scalwsctl status --json`.
 
-An ASGI application like any other; SCALWSCTL and SCALWS_CONTROL say which
+An ASGI application like any other; BOARD_CTL and BOARD_SOCKET say which
 program and which socket.
 """
 import asyncio
@@ -21,7 +21,7 @@ async def ask():
         if time.monotonic() < state["until"]:
             return 200, state["text"]
         process = await asyncio.create_subprocess_exec(
-            os.environ["SCALWSCTL"], "-s", os.environ["SCALWS_CONTROL"],
+            os.environ["BOARD_CTL"], "-s", os.environ["BOARD_SOCKET"],
             "status", "--json",
             stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE)
         out, err = await process.communicate()
