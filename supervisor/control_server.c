@@ -28,7 +28,7 @@
 #define REQUEST_MS 10000 /* a request line must be there by then */
 #define ANSWER_MS 60000  /* the last of the answer must be read by then */
 #define OUT_MAX (4 * 1024 * 1024)
-#define BACKLOG 16
+#define BACKLOG 128
 
 struct control_server {
 	struct supervisor *supervisor;

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
+#include <signal.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -197,6 +198,16 @@ fail:
 	return NULL;
 }
 
+static bool
+stop_is_pending(void)
+{
+	sigset_t pending;
+
+	return sigpending(&pending) == 0 &&
+	       (sigismember(&pending, SIGTERM) == 1 ||
+		   sigismember(&pending, SIGINT) == 1);
+}
+
 static struct bound *
 open_patiently(const struct conf_listener *listener, const struct conf *conf,
     int in_use_ms, int absent_ms)
@@ -211,8 +222,9 @@ open_patiently(const struct conf_listener *listener, const struct conf *conf,
 		int64_t waited_ms = clock_now_ms() - start_ms;
 		bool absent = error == EADDRNOTAVAIL && !listener->optional;
 
-		if (!(error == EADDRINUSE && waited_ms < in_use_ms) &&
-		    !(absent && waited_ms < absent_ms)) {
+		if ((!(error == EADDRINUSE && waited_ms < in_use_ms) &&
+			!(absent && waited_ms < absent_ms)) ||
+		    stop_is_pending()) {
 			errno = error;
 			return NULL;
 		}

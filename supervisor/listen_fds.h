@@ -21,7 +21,8 @@ void listen_set_free(struct listen_set **set);
 /* Open what `conf` needs and the set does not have; what it has stays open as
  * it is. An address that is in use is tried again for `in_use_ms`, one that the
  * machine does not have yet for `absent_ms` (both block: only at the start).
- * -1 with `errors` filled and the set as it was. Then commit or abort. */
+ * -1 with `errors` filled and the set as it was; also when it waits and a stop
+ * signal is pending (blocked). Then commit or abort. */
 int listen_set_prepare(struct listen_set *set, const struct conf *conf,
     int in_use_ms, int absent_ms, struct conf_errors *errors) MUST_CHECK;
 /* Close what the prepared configuration does not name. */

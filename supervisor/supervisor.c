@@ -40,6 +40,8 @@
 #define SWEEPS 50 /* passes without a stray until it is over */
 #define STOP_CHECK_MS 20
 
+static const int signal_numbers[] = { SIGTERM, SIGINT, SIGHUP, SIGUSR1 };
+
 struct conf_hold *
 conf_hold_new(struct conf *conf)
 {
@@ -287,12 +289,10 @@ on_signal(evutil_socket_t signal_no, short what, void *arg)
 static int
 watch_signals(struct supervisor *supervisor)
 {
-	static const int numbers[] = { SIGTERM, SIGINT, SIGHUP, SIGUSR1 };
-
 	signal(SIGPIPE, SIG_IGN);
-	for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(signal_numbers); i++) {
 		supervisor->signals[i] = evsignal_new(
-		    supervisor->base, numbers[i], on_signal, supervisor);
+		    supervisor->base, signal_numbers[i], on_signal, supervisor);
 		if (supervisor->signals[i] == NULL ||
 		    event_add(supervisor->signals[i], NULL) == -1)
 			return -1;
@@ -416,6 +416,27 @@ load(const char *path, struct conf_errors *errors)
 	return conf;
 }
 
+/* A signal that comes while we start waits until the loop can serve it: the
+ * default action would leave a lock and sockets behind. */
+static void
+hold_signals(sigset_t *set)
+{
+	sigemptyset(set);
+	for (size_t i = 0; i < ARRAY_LEN(signal_numbers); i++)
+		sigaddset(set, signal_numbers[i]);
+	sigprocmask(SIG_BLOCK, set, NULL);
+}
+
+static bool
+stop_is_pending(void)
+{
+	sigset_t pending;
+
+	return sigpending(&pending) == 0 &&
+	       (sigismember(&pending, SIGTERM) == 1 ||
+		   sigismember(&pending, SIGINT) == 1);
+}
+
 int
 supervisor_run(const char *conf_path)
 {
@@ -423,6 +444,8 @@ supervisor_run(const char *conf_path)
 	struct conf_errors errors;
 	const char *datadir = secure_getenv("SCALWS_DATADIR");
 	struct conf *conf;
+	sigset_t stops;
+	int result;
 
 	memset(&supervisor, 0, sizeof(supervisor));
 	supervisor.run.lock_fd = -1;
@@ -431,6 +454,7 @@ supervisor_run(const char *conf_path)
 	supervisor.started_ms = clock_now_ms();
 	umask(077);
 	settle_descriptors();
+	hold_signals(&stops);
 	log_init("supervisor", LOG_LEVEL_INFO, STDERR_FILENO);
 	conf_errors_init(&errors);
 	conf = load(conf_path, &errors);
@@ -440,14 +464,17 @@ supervisor_run(const char *conf_path)
 	if (conf == NULL || supervisor.base == NULL ||
 	    take_resources(&supervisor, &errors) == -1 ||
 	    make_parts(&supervisor) == -1) {
+		result = stop_is_pending() ? 0 : 1;
 		fprintf(stderr, "%s",
-		    errors.text.len > 0 ? errors.text.ptr
-					: "scalwsd: cannot start\n");
+		    result == 0           ? ""
+		    : errors.text.len > 0 ? errors.text.ptr
+					  : "scalwsd: cannot start\n");
 		conf_errors_free(&errors);
 		release(&supervisor);
-		return 1;
+		return result;
 	}
 	conf_errors_free(&errors);
+	sigprocmask(SIG_UNBLOCK, &stops, NULL);
 	log_info("scalwsd %s starts with %s", SCALWS_VERSION, conf_path);
 	proxy_proc_start(supervisor.proxy);
 	for (size_t i = 0; i < supervisor.n_apps; i++)
