@@ -13,7 +13,9 @@
 #include <unistd.h>
 
 #include "proxy/core/access_log.h"
+#include "proxy/front/address_count.h"
 #include "proxy/front/front.h"
+#include "proxy/handler/gateway.h"
 #include "proxy/proxy_state.h"
 #include "proxy/upstream/pool.h"
 #include "src/base/fdutil.h"
@@ -74,7 +76,7 @@ make_worker(struct proxy *proxy, unsigned index)
 	tick->run = flush_logs;
 	worker_on_tick(worker, tick);
 	proxy->ticks[index] = tick;
-	worker->slots[WORKER_FRONT] = front_new(worker);
+	worker->slots[WORKER_FRONT] = front_new(worker, proxy->addresses);
 	return 0;
 }
 
@@ -93,6 +95,7 @@ proxy_start(
 	proxy->workers = mem_alloc_array(n, sizeof(struct worker *));
 	proxy->ticks = mem_alloc_array(n, sizeof(struct worker_tick *));
 	proxy->load = mem_alloc_array(n, sizeof(struct worker_load));
+	proxy->addresses = address_count_new();
 	for (unsigned i = 0; i < n; i++)
 		if (make_worker(proxy, i) == -1)
 			return conf_errors_add(errors, NULL, "workers",
@@ -268,6 +271,8 @@ free_workers(struct proxy *proxy)
 		struct pool *pool =
 		    worker == NULL ? NULL : worker->slots[WORKER_POOL];
 
+		if (worker != NULL)
+			gateway_free(worker);
 		pool_free(&pool);
 	}
 	for (unsigned i = 0; i < proxy->n_workers; i++) {
@@ -290,6 +295,7 @@ end(struct proxy *proxy)
 	mem_free(proxy->workers);
 	mem_free(proxy->ticks);
 	mem_free(proxy->load);
+	address_count_free(&proxy->addresses);
 	mem_free(proxy);
 }
 

@@ -41,6 +41,7 @@ struct pending {
 	uint32_t *keys;             /* per listener of conf; 0: none came */
 };
 
+struct address_count;
 struct proxy {
 	struct worker *main;
 	struct frame_link *link;
@@ -55,6 +56,7 @@ struct proxy {
 	struct worker **workers;
 	struct worker_tick **ticks; /* per worker: flushes its logs */
 	struct worker_load *load;
+	struct address_count *addresses; /* of clients, front/'s */
 	struct upstream_registry *registry;
 
 	struct pending pending;

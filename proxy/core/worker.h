@@ -112,8 +112,9 @@ enum worker_slot {
 
 /* Shared by all workers and read with relaxed atomics: who is how busy. */
 struct worker_load {
-	_Atomic unsigned connections; /* open and on their way by hand-off */
-	char pad[60];
+	_Atomic unsigned connections;   /* open and on their way by hand-off */
+	_Atomic uint64_t spooled_bytes; /* in temporary files of bodies */
+	char pad[48];
 };
 
 /* The last Host that was looked up, dispatch.c's: a worker sees few of them. */
@@ -137,7 +138,8 @@ struct worker {
 			  * mailbox: what timers count with */
 	/* "Date: Mon, 30 Nov 2026 12:00:00 GMT\r\n", renewed by the tick. */
 	char date[CLOCK_HTTP_LEN + 8];
-	uint64_t random[2]; /* for request ids; seeded, not secret */
+	char clf_date[CLOCK_CLF_LEN]; /* for access logs; the same second */
+	uint64_t random[2];           /* for request ids; seeded, not secret */
 
 	struct snapshot *snapshot; /* the current one; see snapshot.h */
 	struct metrics metrics;    /* written here only, read by anybody */

@@ -5,7 +5,9 @@
  */
 #include "proxy/front/conn.h"
 
+#include <linux/sockios.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #include "proxy/core/snapshot.h"
 #include "src/base/log.h"
@@ -84,6 +86,8 @@ conn_close(struct conn *conn, const char *why)
 	front->n_open--;
 	atomic_fetch_sub_explicit(
 	    &worker->load[worker->index].connections, 1, memory_order_relaxed);
+	if (conn->peer.is_counted)
+		address_count_put(front->addresses, &conn->peer.u.sa);
 	timer_disarm(&conn->timer);
 	timer_disarm(&conn->send_timer);
 	/* Only a head that was not whole is left; nobody knows it. */
@@ -191,6 +195,19 @@ on_closed(struct io *io, int error)
 
 /* ---- timers ---- */
 
+/* What the client's end has acknowledged. What the socket took is no measure:
+ * it asks for more only when a third of its buffer is empty, which may be
+ * megabytes. */
+static uint64_t
+received_bytes(const struct conn *conn)
+{
+	int queued = 0;
+
+	if (ioctl(conn->io.fd, SIOCOUTQ, &queued) == -1 || queued < 0)
+		queued = 0;
+	return conn->io.sent_bytes - (uint64_t)queued;
+}
+
 void
 conn_watch_send(struct conn *conn)
 {
@@ -198,7 +215,7 @@ conn_watch_send(struct conn *conn)
 		return;
 	if (list_is_linked(&conn->send_timer.node))
 		return;
-	conn->sent_before = conn->io.sent_bytes;
+	conn->received_before = received_bytes(conn);
 	timer_arm(conn->front->worker, conn->front->send, &conn->send_timer);
 }
 
@@ -211,7 +228,7 @@ send_expired(struct worker *worker, struct timer *timer)
 		conn_gone(conn, "client broke off");
 	else if (conn->io.out_bytes == 0)
 		return;
-	else if (conn->io.sent_bytes != conn->sent_before)
+	else if (received_bytes(conn) != conn->received_before)
 		conn_watch_send(conn);
 	else
 		conn_gone(conn, "client does not read: send timeout");
@@ -243,16 +260,36 @@ header_expired(struct worker *worker, struct timer *timer)
 }
 
 static void
-body_expired(struct worker *worker, struct timer *timer)
+give_up_body(struct conn *conn)
 {
-	struct conn *conn = CONTAINER_OF(timer, struct conn, timer);
-
 	if (conn->state == CONN_SKIP) {
 		conn_close(conn, "body timeout");
 	} else if (conn->state == CONN_REQUEST && conn->io.wants_read) {
 		request_abort(conn->request, 408, "body timeout");
 		h1_run(conn);
 	}
+}
+
+static void
+body_expired(struct worker *worker, struct timer *timer)
+{
+	give_up_body(CONTAINER_OF(timer, struct conn, timer));
+}
+
+/* A pause is the timer's; this is for who sends a byte now and then. */
+void
+conn_check_rate(struct conn *conn)
+{
+	const struct front *front = conn->front;
+	uint64_t came = conn->body.seen - conn->body_before;
+
+	if ((conn->state != CONN_REQUEST && conn->state != CONN_SKIP) ||
+	    front->worker->tick_ms - conn->body_since_ms <
+		front->body_timeout_ms)
+		return;
+	conn_begin_window(conn);
+	if (came < front->body_window_bytes)
+		give_up_body(conn);
 }
 
 static void
@@ -281,7 +318,11 @@ conn_configure(struct front *front, const struct conf_limits *limits)
 	front->limits.header_count = limits->header_count;
 	front->buffer_bytes = limits->buffer_bytes;
 	front->max_connections = limits->connections;
+	front->max_per_address = limits->connections_per_address;
 	front->max_requests = limits->requests_per_connection;
+	front->body_timeout_ms = limits->body_timeout_ms;
+	front->body_window_bytes = (uint64_t)limits->body_bytes_per_second *
+				   (uint64_t)limits->body_timeout_ms / 1000;
 	front->idle =
 	    timer_class_of(worker, limits->idle_timeout_ms, idle_expired);
 	front->header =

@@ -13,6 +13,7 @@
 #include "proxy/core/io.h"
 #include "proxy/core/request.h"
 #include "proxy/core/worker.h"
+#include "proxy/front/address_count.h"
 #include "proxy/front/front.h"
 #include "proxy/http/h1_body.h"
 #include "proxy/http/h1_parse.h"
@@ -45,6 +46,7 @@ enum body_end { END_NONE, END_LENGTH, END_CHUNKED, END_CLOSE };
 /* Without the room of a unix path: there are many connections. */
 struct conn_peer {
 	socklen_t len;
+	bool is_counted; /* in front->addresses */
 	union {
 		struct sockaddr sa;
 		struct sockaddr_in in;
@@ -55,11 +57,13 @@ struct conn_peer {
 struct conn {
 	struct io io;
 	struct front *front;
-	struct list node;        /* in front->open */
-	struct timer timer;      /* by state: idle, header, body, linger */
-	struct timer send_timer; /* while output waits for the client */
-	uint64_t sent_before;    /* io.sent_bytes when it was armed */
-	struct deferred later;   /* goes on from the loop, or frees */
+	struct list node;         /* in front->open */
+	struct timer timer;       /* by state: idle, header, body, linger */
+	struct timer send_timer;  /* while output waits for the client */
+	uint64_t received_before; /* by the client, when it was armed */
+	int64_t body_since_ms;    /* a window of the body's rate began, with */
+	uint64_t body_before;     /* so many bytes of it */
+	struct deferred later;    /* goes on from the loop, or frees */
 
 	struct request *request; /* CONN_HEAD, CONN_REQUEST */
 	struct buf *in;          /* what was read; NULL while idle */
@@ -102,12 +106,16 @@ struct front {
 	bool is_resting;
 	int64_t complained_ms;
 	struct worker_tick tick;
+	struct address_count *addresses; /* of all workers, borrowed */
 
 	/* Of the current configuration. */
 	struct h1_limits limits;
 	uint32_t buffer_bytes;
 	uint32_t max_connections;
+	uint32_t max_per_address; /* 0: no limit */
 	uint32_t max_requests;
+	int body_timeout_ms;
+	uint64_t body_window_bytes; /* least of a body in that time */
 	struct timer_class *idle, *header, *body, *send, *linger;
 
 	/* What waits to leave in one write: of one connection at a time. */
@@ -127,6 +135,9 @@ struct conf_limits;
 void conn_configure(struct front *front, const struct conf_limits *limits);
 /* Only writer of the state CLOSED; there is no request any more. */
 void conn_close(struct conn *conn, const char *why);
+/* Bytes came and were read: are they enough, if they are of a body? If not the
+ * request is given up. */
+void conn_check_rate(struct conn *conn);
 /* Nobody is there to get an answer: end the request, then close. */
 void conn_gone(struct conn *conn, const char *why);
 /* Go on from the loop: bodies, the next request. */
@@ -154,6 +165,14 @@ static inline void
 conn_set_state(struct conn *conn, enum conn_state state)
 {
 	conn->state = (uint8_t)state;
+}
+
+/* We begin to read a body, or go on: its rate counts from now. */
+static inline void
+conn_begin_window(struct conn *conn)
+{
+	conn->body_since_ms = conn->front->worker->tick_ms;
+	conn->body_before = conn->body.seen;
 }
 
 static inline size_t

@@ -12,6 +12,7 @@
 
 #include "src/base/compiler.h"
 
+struct address_count;
 struct front;
 struct worker;
 
@@ -27,8 +28,10 @@ struct front_sockets {
 	const int *fds;
 };
 
-/* Before the worker runs; sets its slot. */
-struct front *front_new(struct worker *worker) MUST_CHECK;
+/* Before the worker runs; sets its slot. `addresses` is shared by the fronts of
+ * all workers and outlives them. */
+struct front *front_new(
+    struct worker *worker, struct address_count *addresses) MUST_CHECK;
 /* After the worker has stopped: closes what is open. */
 void front_free(struct front **front);
 

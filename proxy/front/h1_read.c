@@ -87,6 +87,7 @@ begin_answer(struct conn *conn, size_t used)
 	conn_set_state(conn, CONN_REQUEST);
 	h1_body_init(&conn->body, head->body, head->content_length);
 	conn->body_done = h1_body_is_done(&conn->body);
+	conn_begin_window(conn);
 }
 
 /* One head, if it is whole. False: more bytes are needed. */
@@ -322,4 +323,5 @@ h1_readable(struct conn *conn)
 	}
 	in->end += (uint32_t)n;
 	h1_run(conn);
+	conn_check_rate(conn);
 }

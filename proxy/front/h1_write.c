@@ -339,6 +339,7 @@ finish(struct conn *conn)
 	} else if (conn->keeps && !expects && can_skip && !is_refused) {
 		conn->left = SKIP_BYTES_MAX;
 		conn_set_state(conn, CONN_SKIP);
+		conn_begin_window(conn);
 	} else {
 		if (front->held_by == conn)
 			h1_flush(front);
@@ -428,6 +429,7 @@ h1_body_resume(struct request *request)
 	if (!conn->is_blocked)
 		return;
 	conn->is_blocked = false;
+	conn_begin_window(conn);
 	conn_later(conn);
 }
 
@@ -439,6 +441,7 @@ h1_body_wanted(struct request *request)
 	if (request->body_is_whole || conn->wants_body)
 		return;
 	conn->wants_body = true;
+	conn_begin_window(conn);
 	if (request->head.expect_continue && conn_buffered(conn) == 0 &&
 	    request->status == 0) {
 		conn->said_continue = true;

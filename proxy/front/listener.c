@@ -75,6 +75,7 @@ choose_worker(const struct worker *worker, unsigned *total)
 
 struct handed {
 	struct mail mail;
+	struct address_count *addresses;
 	int fd;
 	uint32_t listener_key;
 	bool has_data;
@@ -90,6 +91,9 @@ take_handed(struct worker *worker, struct mail *mail)
 	if (front == NULL) {
 		/* It came after the end. */
 		close(handed->fd);
+		if (handed->peer.is_counted)
+			address_count_put(
+			    handed->addresses, &handed->peer.u.sa);
 		add_load(worker, worker->index, (unsigned)-1);
 	} else {
 		conn_open(front, handed->fd, &handed->peer,
@@ -105,6 +109,7 @@ hand_over(struct front *front, unsigned to, int fd,
 	struct handed *handed = mem_alloc(sizeof(*handed));
 
 	handed->mail.deliver = take_handed;
+	handed->addresses = front->addresses;
 	handed->fd = fd;
 	handed->listener_key = listener->key;
 	handed->has_data = listener->is_deferred;
@@ -113,29 +118,65 @@ hand_over(struct front *front, unsigned to, int fd,
 	worker_post(front->worker->all[to], &handed->mail);
 }
 
-/* More connections than configured: say so and close. What they sent is read
- * first, or the reset would overtake the answer. */
 static void
-turn_away(struct front *front, int fd)
+complain(struct front *front, const struct conn_peer *peer, bool is_total)
 {
+	struct addr addr = { .len = peer->len };
+	char text[ADDR_TEXT_MAX];
+
+	if (front->worker->tick_ms - front->complained_ms < COMPLAIN_EVERY_MS)
+		return;
+	front->complained_ms = front->worker->tick_ms;
+	if (is_total) {
+		log_warn(
+		    "limits.connections (%u) reached: turning clients away",
+		    front->max_connections);
+		return;
+	}
+	memcpy(&addr.u, &peer->u, sizeof(peer->u));
+	log_warn("limits.connections_per_address (%u) reached by %s: turning "
+		 "it away",
+	    front->max_per_address, addr_format(&addr, text));
+}
+
+/* More connections than configured: say so and close. What they sent is read
+ * first, or the reset would overtake the answer. Who has said nothing when we
+ * are told of him late (deferred) gets no answer either. */
+static void
+turn_away(const struct listener *listener, int fd)
+{
+	struct front *front = listener->front;
 	static const char answer[] = "HTTP/1.1 503 Service Unavailable\r\n"
 				     "Retry-After: 1\r\n"
 				     "Content-Length: 0\r\n"
 				     "Connection: close\r\n\r\n";
 	struct buf *buf = buf_get(front->worker);
 
-	if (read(fd, buf->bytes, buf->room) > 0 &&
+	if ((read(fd, buf->bytes, buf->room) > 0 || !listener->is_deferred) &&
 	    write(fd, answer, sizeof(answer) - 1) == -1)
 		log_debug("c=%d: not even turned away", fd);
 	buf_put(front->worker, &buf);
 	close(fd);
-	if (front->worker->tick_ms - front->complained_ms >=
-	    COMPLAIN_EVERY_MS) {
-		front->complained_ms = front->worker->tick_ms;
-		log_warn(
-		    "limits.connections (%u) reached: turning clients away",
-		    front->max_connections);
-	}
+}
+
+/* Count the client's address, where that is limited. False: it has as many
+ * connections as it may. */
+static bool
+count_address(struct front *front, struct conn_peer *peer)
+{
+	const struct conf *conf = front->worker->snapshot->conf;
+	struct addr addr = { .len = peer->len };
+
+	if (LIKELY(front->max_per_address == 0) ||
+	    peer->u.sa.sa_family == AF_UNIX)
+		return true;
+	memcpy(&addr.u, &peer->u, sizeof(peer->u));
+	for (size_t i = 0; i < conf->n_trusted_proxies; i++)
+		if (addr_in_range(&addr, &conf->trusted_proxies[i]))
+			return true;
+	peer->is_counted = address_count_take(
+	    front->addresses, &peer->u.sa, front->max_per_address);
+	return peer->is_counted;
 }
 
 /* ---- accept ---- */
@@ -174,7 +215,7 @@ accept_one(struct listener *listener)
 {
 	struct front *front = listener->front;
 	struct worker *worker = front->worker;
-	struct conn_peer peer = { sizeof(peer.u), { .sa = { 0 } } };
+	struct conn_peer peer = { .len = sizeof(peer.u) };
 	unsigned to, total;
 	int fd = accept4(
 	    listener->fd, &peer.u.sa, &peer.len, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -192,8 +233,9 @@ accept_one(struct listener *listener)
 		peer.len = sizeof(peer.u.sa.sa_family);
 	METRIC_ADD(worker->metrics.accepted, 1);
 	to = choose_worker(worker, &total);
-	if (total >= front->max_connections) {
-		turn_away(front, fd);
+	if (total >= front->max_connections || !count_address(front, &peer)) {
+		turn_away(listener, fd);
+		complain(front, &peer, total >= front->max_connections);
 		return true;
 	}
 	add_load(worker, to, 1);
@@ -295,11 +337,12 @@ on_tick(struct worker *worker, void *arg)
 }
 
 struct front *
-front_new(struct worker *worker)
+front_new(struct worker *worker, struct address_count *addresses)
 {
 	struct front *front = mem_alloc(sizeof(*front));
 
 	front->worker = worker;
+	front->addresses = addresses;
 	front->conns.bytes = sizeof(struct conn);
 	list_init(&front->open);
 	list_init(&front->listeners);

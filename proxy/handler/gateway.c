@@ -285,7 +285,7 @@ wants_to_collect(const struct gate *gate)
 	if (request->head.body == BODY_LENGTH &&
 	    request->head.content_length <= limits->spool_memory_bytes)
 		return true;
-	return gate->route->needs_length ||
+	return gate->route->needs_length || gate->route->spools ||
 	       upstream_is_capped(gate->route->upstream, gate->gateway->worker);
 }
 
@@ -301,6 +301,17 @@ redirect(struct gate *gate)
 	strbuf_printf(&line, "Location: %.*s\r\n", (int)to.len, to.ptr);
 	gate_forget(gate);
 	response_error(request, safe ? 301 : 308,
+/* What would not fit is refused before it is read. */
+static bool
+is_beyond_spool(const struct gate *gate)
+{
+	const struct request *request = gate->request;
+
+	return gate->route->spools && request->head.body == BODY_LENGTH &&
+	       request->head.content_length >
+		   request->snapshot->conf->limits.spool_bytes;
+}
+
 	    (struct str){ line.ptr, line.len }, NULL);
 	strbuf_free(&line);
 }
@@ -374,6 +385,10 @@ on_request(struct request *request, const void *prepared)
 static size_t
 on_body(struct request *request, const char *from, size_t len, bool last)
 {
+	if (UNLIKELY(is_beyond_spool(gate))) {
+		gate_refuse(gate, 413, "body too large to keep");
+		return HANDLER_HANDLED;
+	}
 	struct gate *gate = request->handler_state;
 
 	return gate == NULL ? len : gate_take_body(gate, from, len, last);

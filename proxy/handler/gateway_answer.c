@@ -30,7 +30,7 @@ on_silence(struct worker *worker, struct timer *timer)
 	}
 	log_warn("r=%s upstream=%s peer=%s pid=%u sent nothing for %d ms",
 	    request_id(gate->request).ptr, gate->route->name, uconn->peer->text,
-	    uconn->peer->pid, gate->route->response_timeout_ms);
+	    uconn->peer->pid, timer->cls->length_ms);
 	gate->attempt->exchange.ops->cancel(&gate->attempt->exchange);
 	peer_count(uconn->peer, worker->index, true);
 	gate_drop_attempt(gate);
@@ -38,15 +38,25 @@ on_silence(struct worker *worker, struct timer *timer)
 	gate_refuse(gate, 504, "no answer in time");
 }
 
+static int
+patience_ms(const struct gate *gate)
+{
+	if (!gate->answered)
+		return gate->route->response_timeout_ms;
+	return UNLIKELY(gate->streams) ? gate->route->stream_timeout_ms
+				       : gate->route->pause_timeout_ms;
+}
+
 void
 gate_watch(struct gate *gate)
 {
 	struct worker *worker = gate->gateway->worker;
 	struct timer_class *cls = gate->timer.cls;
+	int length_ms = patience_ms(gate);
 
-	if (cls == NULL || cls->expired != on_silence)
-		cls = timer_class_of(
-		    worker, gate->route->response_timeout_ms, on_silence);
+	if (cls == NULL || cls->expired != on_silence ||
+	    cls->length_ms != length_ms)
+		cls = timer_class_of(worker, length_ms, on_silence);
 	timer_arm(worker, cls, &gate->timer);
 }
 
@@ -111,6 +121,7 @@ on_head(
 	};
 
 	gate->answered = true;
+	gate->streams = answer.flush_always;
 	gate_watch(gate);
 	heed(gate, response_start(gate->request, &answer));
 }

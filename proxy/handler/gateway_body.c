@@ -17,8 +17,9 @@
 static bool
 needs_file(const struct gate *gate)
 {
-	return gate->route->needs_length &&
-	       gate->request->head.body == BODY_CHUNKED;
+	return gate->route->spools ||
+	       (gate->route->needs_length &&
+		   gate->request->head.body == BODY_CHUNKED);
 }
 
 /* ---- gathering ---- */
@@ -34,7 +35,7 @@ cannot_keep(struct gate *gate, size_t len)
 	if (error == EFBIG)
 		gate_refuse(gate, 413, "body too large to keep");
 	else
-		gate_refuse(gate, 500, "body cannot be kept");
+		gate_refuse(gate, 507, "body cannot be kept");
 	return len;
 }
 
@@ -45,6 +46,7 @@ gather(struct gate *gate, const char *from, size_t len, bool last)
 	struct spool_limits limits = {
 		.memory_bytes = conf->limits.spool_memory_bytes,
 		.file_bytes = conf->limits.spool_bytes,
+		.total_bytes = conf->limits.spool_total_bytes,
 		.directory = conf->temp_directory,
 	};
 	size_t n = len;

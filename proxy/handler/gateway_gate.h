@@ -55,6 +55,7 @@ struct gate {
 
 	/* The answer. */
 	bool answered; /* its head went to the client */
+	bool streams;  /* ... and it may pause for long */
 	bool paused;   /* the client takes no more for now */
 
 	struct timer timer; /* for the peer's next byte, or the next try */

@@ -31,6 +31,8 @@ fill_app(struct gateway_route *route, const struct conf_app *app)
 		.idle_max = APP_IDLE_MAX,
 	};
 	route->response_timeout_ms = app->response_timeout_ms;
+	route->pause_timeout_ms = app->pause_timeout_ms;
+	route->stream_timeout_ms = app->stream_timeout_ms;
 	/* WSGI has no word for a body without one. */
 	route->needs_length =
 	    app->runtime == CONF_PYTHON && app->server == CONF_GUNICORN;
@@ -69,6 +71,8 @@ fill_upstream(struct gateway_route *route, const struct conf_upstream *conf)
 		.idle_max = conf->idle_max,
 	};
 	route->response_timeout_ms = conf->response_timeout_ms;
+	route->pause_timeout_ms = conf->pause_timeout_ms;
+	route->stream_timeout_ms = conf->stream_timeout_ms;
 	if (!is_fastcgi)
 		return;
 	route->ops = &exchange_fastcgi;
@@ -86,6 +90,7 @@ gateway_route_new(const struct conf_route *conf,
 
 	route->registry = env->registry;
 	route->ops = &exchange_http1;
+	route->spools = conf->spool_body;
 	if (action->kind == CONF_APP)
 		fill_app(route, action->app);
 	else

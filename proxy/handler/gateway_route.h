@@ -28,7 +28,8 @@ struct gateway_route {
 	bool is_app;
 	const struct exchange_ops *ops;
 	struct pool_limits limits;
-	int response_timeout_ms;
+	int response_timeout_ms, pause_timeout_ms, stream_timeout_ms;
+	bool spools; /* large bodies too are whole before a peer is asked */
 	/* Bodies of unknown length are gathered first: the application reads
 	 * none without a length. */
 	bool needs_length;

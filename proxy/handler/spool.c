@@ -30,8 +30,25 @@ spool_free(struct spool *spool, struct worker *worker)
 		spool->first = buf->next;
 		buf_put(worker, &buf);
 	}
+	if (spool->file_bytes > 0)
+		atomic_fetch_sub_explicit(
+		    &worker->load[worker->index].spooled_bytes,
+		    spool->file_bytes, memory_order_relaxed);
 	fd_close(&spool->fd);
 	spool_init(spool);
+}
+
+/* In the files of all workers. Each counts its own, so that two may both find
+ * room for their last piece: over by a buffer each, no more. */
+static uint64_t
+spooled_by_all(const struct worker *worker)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < worker->n_workers; i++)
+		bytes += atomic_load_explicit(
+		    &worker->load[i].spooled_bytes, memory_order_relaxed);
+	return bytes;
 }
 
 /* A file without a name: nothing is left of it whatever happens. Where the file
@@ -123,12 +140,21 @@ spool_add(struct spool *spool, struct worker *worker,
 	add_memory(spool, worker, from, n);
 	if (n == len)
 		return 0;
+	from += n;
+	len -= n;
+	if (spooled_by_all(worker) + len > limits->total_bytes) {
+		errno = ENOSPC;
+		return -1;
+	}
 	if (spool->fd == -1)
 		spool->fd = open_unnamed(limits->directory);
-	if (spool->fd == -1 || write_at(spool->fd, from + n, len - n,
-				   spool->bytes - spool->memory_bytes) == -1)
+	if (spool->fd == -1 ||
+	    write_at(spool->fd, from, len, spool->file_bytes) == -1)
 		return -1;
-	spool->bytes += len - n;
+	spool->bytes += len;
+	spool->file_bytes += len;
+	atomic_fetch_add_explicit(&worker->load[worker->index].spooled_bytes,
+	    len, memory_order_relaxed);
 	return 0;
 }
 

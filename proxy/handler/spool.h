@@ -20,19 +20,21 @@ struct spool {
 	struct buf *first, *last; /* the first `memory_bytes` of it */
 	uint64_t bytes;           /* in all */
 	uint64_t memory_bytes;
-	int fd; /* the rest, or -1 */
+	uint64_t file_bytes; /* ... and the rest: counted in worker->load */
+	int fd;              /* of the rest, or -1 */
 };
 
 struct spool_limits {
 	uint64_t memory_bytes; /* kept in memory; rounded up to a buffer */
 	uint64_t file_bytes;   /* in all, above that: EFBIG; 0: no file */
+	uint64_t total_bytes;  /* in files of all workers, above that: ENOSPC */
 	const char *directory; /* of the file */
 };
 
 void spool_init(struct spool *spool);
 void spool_free(struct spool *spool, struct worker *worker);
-/* Take all of it: 0. Or nothing that counts: -1 with errno; EFBIG: over the
- * limits. */
+/* Take all of it: 0. Or nothing that counts: -1 with errno; EFBIG: this body is
+ * over its limits, anything else: there is no room for it. */
 int spool_add(struct spool *spool, struct worker *worker,
     const struct spool_limits *limits, const char *from, size_t len) MUST_CHECK;
 /* How much fits before a file would be needed. */

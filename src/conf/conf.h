@@ -151,6 +151,7 @@ struct conf_app {
 
 	/* Upstream times, as in struct conf_upstream. */
 	int connect_timeout_ms, response_timeout_ms, idle_timeout_ms;
+	int pause_timeout_ms, stream_timeout_ms;
 
 	struct {
 		const char *file;   /* default: <log_directory>/<name>.log */
@@ -182,7 +183,9 @@ struct conf_upstream {
 	unsigned queue_length;
 	int queue_timeout_ms;
 	int connect_timeout_ms;  /* longest wait for a connection */
-	int response_timeout_ms; /* longest wait for the peer's next byte */
+	int response_timeout_ms; /* longest wait for an answer's head */
+	int pause_timeout_ms;    /* longest pause within an answer */
+	int stream_timeout_ms;   /* the same where pauses are normal */
 	int idle_timeout_ms;     /* how long an idle connection is kept */
 	unsigned idle_max;       /* idle connections kept per worker */
 };
@@ -233,6 +236,7 @@ struct conf_route {
 	struct conf_field *response_fields;
 	size_t n_response_fields;
 	uint64_t max_body_bytes;
+	bool spool_body; /* large bodies are whole before an app is asked */
 	struct conf_action action;
 };
 
@@ -258,15 +262,19 @@ struct conf_limits {
 	uint32_t response_header_bytes; /* answers of apps: 502 */
 	uint64_t body_bytes;            /* default of max_body_bytes: 413 */
 	uint32_t buffer_bytes; /* high mark of what waits for a slow side */
-	uint64_t spool_bytes;  /* body kept in a temporary file: cap */
+	uint64_t spool_bytes;  /* body kept in a temporary file: 413 */
+	uint64_t spool_total_bytes;  /* of all such files: 507 */
 	uint32_t spool_memory_bytes; /* body kept in memory before a file */
 	uint32_t connections;        /* of clients, over all workers */
+	uint32_t connections_per_address; /* 0: no limit */
 	uint32_t requests_per_connection;
 	int header_timeout_ms; /* first byte of a head to its end: 408 */
 	int body_timeout_ms;   /* between two reads of a body: 408 */
-	int send_timeout_ms;   /* between two writes to a client */
-	int idle_timeout_ms;   /* kept connection without a request */
-	int drain_timeout_ms;  /* stop: how long requests may still run */
+	/* Least rate of a body, over each body_timeout: 408. 0: any. */
+	uint32_t body_bytes_per_second;
+	int send_timeout_ms;  /* between two writes to a client */
+	int idle_timeout_ms;  /* kept connection without a request */
+	int drain_timeout_ms; /* stop: how long requests may still run */
 };
 
 struct conf {
