@@ -228,6 +228,24 @@ gate_ask(struct gate *gate)
 		pool_refused(gate, failure);
 }
 
+/* The target is cut: it is there to know the request again, and the log's line
+ * has an end. */
+static void
+log_failure(const struct gate *gate, bool again, const char *why)
+{
+	struct request *request = gate->request;
+	const struct peer *peer = gate->uconn->peer;
+	struct str target = request->target;
+
+	if (target.len > 256)
+		target.len = 256;
+	(again ? log_info : log_warn)(
+	    "r=%s upstream=%s peer=%s pid=%u %.*s %.*s %s: %s (try %u)",
+	    request_id(request).ptr, gate->route->name, peer->text, peer->pid,
+	    (int)request->method.len, request->method.ptr, (int)target.len,
+	    target.ptr, again ? "is repeated" : "failed", why, gate->tries);
+}
+
 void
 gate_failed(struct gate *gate, const struct uconn *uconn,
     enum exchange_failure failure, const char *why)
@@ -248,13 +266,7 @@ gate_failed(struct gate *gate, const struct uconn *uconn,
 	bool again = !request->is_gone && gateway_may_retry(&end);
 	struct uconn *mine = gate->uconn;
 
-	if (again)
-		log_debug("r=%s peer=%s %s (try %u)", request_id(request).ptr,
-		    mine->peer->text, why, gate->tries);
-	else
-		log_warn("r=%s upstream=%s peer=%s pid=%u failed: %s (try %u)",
-		    request_id(request).ptr, gate->route->name,
-		    mine->peer->text, mine->peer->pid, why, gate->tries);
+	log_failure(gate, again, why);
 	peer_count(mine->peer, gate->gateway->worker->index, true);
 	gate_drop_attempt(gate);
 	pool_close(gate->gateway->worker->slots[WORKER_POOL], &mine,
@@ -289,6 +301,17 @@ wants_to_collect(const struct gate *gate)
 	       upstream_is_capped(gate->route->upstream, gate->gateway->worker);
 }
 
+/* What would not fit is refused before it is read. */
+static bool
+is_beyond_spool(const struct gate *gate)
+{
+	const struct request *request = gate->request;
+
+	return gate->route->spools && request->head.body == BODY_LENGTH &&
+	       request->head.content_length >
+		   request->snapshot->conf->limits.spool_bytes;
+}
+
 static void
 redirect(struct gate *gate)
 {
@@ -301,17 +324,6 @@ redirect(struct gate *gate)
 	strbuf_printf(&line, "Location: %.*s\r\n", (int)to.len, to.ptr);
 	gate_forget(gate);
 	response_error(request, safe ? 301 : 308,
-/* What would not fit is refused before it is read. */
-static bool
-is_beyond_spool(const struct gate *gate)
-{
-	const struct request *request = gate->request;
-
-	return gate->route->spools && request->head.body == BODY_LENGTH &&
-	       request->head.content_length >
-		   request->snapshot->conf->limits.spool_bytes;
-}
-
 	    (struct str){ line.ptr, line.len }, NULL);
 	strbuf_free(&line);
 }
@@ -373,6 +385,10 @@ on_request(struct request *request, const void *prepared)
 	}
 	request_id(request);
 	gate->whole = request->body_is_whole;
+	if (UNLIKELY(is_beyond_spool(gate))) {
+		gate_refuse(gate, 413, "body too large to keep");
+		return HANDLER_HANDLED;
+	}
 	if (!gate->whole) {
 		gate->collects = wants_to_collect(gate);
 		request->front->body_wanted(request);
@@ -385,10 +401,6 @@ on_request(struct request *request, const void *prepared)
 static size_t
 on_body(struct request *request, const char *from, size_t len, bool last)
 {
-	if (UNLIKELY(is_beyond_spool(gate))) {
-		gate_refuse(gate, 413, "body too large to keep");
-		return HANDLER_HANDLED;
-	}
 	struct gate *gate = request->handler_state;
 
 	return gate == NULL ? len : gate_take_body(gate, from, len, last);

@@ -208,7 +208,8 @@ note_peer(struct request *request, const struct uconn *uconn, unsigned tries)
 	request->upstream_pid = uconn->peer->pid;
 	request->tries = tries;
 	if (request->timed) {
-		request->times.taken_us = clock_now_us();
+		request->times.taken_us =
+		    uconn->connected_us != 0 ? uconn->begun_us : clock_now_us();
 		request->times.connected_us = uconn->connected_us;
 	}
 }
