@@ -21,14 +21,14 @@ struct line {
 	char *at;
 };
 
-static void
+static inline void
 put(struct line *line, const char *from, size_t len)
 {
 	memcpy(line->at, from, len);
 	line->at += len;
 }
 
-static void
+static inline void
 put_text(struct line *line, const char *text)
 {
 	put(line, text, strlen(text));
@@ -68,18 +68,46 @@ put_hex_byte(struct line *line, const char *before, unsigned char byte)
 	*line->at++ = digits[byte & 15];
 }
 
+/* inet_ntop goes by printf: IPv4 is written here. */
+static void
+put_address(struct line *line, const struct addr *addr)
+{
+	const unsigned char *bytes =
+	    (const unsigned char *)&addr->u.in.sin_addr;
+	char text[ADDR_TEXT_MAX];
+
+	if (addr->len == 0 || addr->u.sa.sa_family != AF_INET) {
+		put(line, text, addr_format_host(addr, text));
+		return;
+	}
+	for (int i = 0; i < 4; i++) {
+		if (i > 0)
+			*line->at++ = '.';
+		put_number(line, bytes[i]);
+	}
+}
+
 /* ---- combined ---- */
+
+static bool
+is_quoted_as_is(unsigned char c)
+{
+	return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+}
 
 static void
 put_quoted(struct line *line, struct str text)
 {
-	for (size_t i = 0; i < text.len; i++) {
-		unsigned char c = (unsigned char)text.ptr[i];
+	for (size_t i = 0; i < text.len;) {
+		size_t begin = i;
 
-		if (c < 0x20 || c >= 0x7f || c == '"' || c == '\\')
-			put_hex_byte(line, "\\x", c);
-		else
-			*line->at++ = (char)c;
+		while (
+		    i < text.len && is_quoted_as_is((unsigned char)text.ptr[i]))
+			i++;
+		if (i > begin)
+			put(line, text.ptr + begin, i - begin);
+		if (i < text.len)
+			put_hex_byte(line, "\\x", (unsigned char)text.ptr[i++]);
 	}
 }
 
@@ -112,12 +140,9 @@ protocol_name(const struct request *request)
 static void
 put_combined(struct line *line, const struct request *request)
 {
-	char text[ADDR_TEXT_MAX];
-
-	put(line, text, addr_format_host(&request->forwarded.client, text));
+	put_address(line, &request->forwarded.client);
 	put_text(line, " - - [");
-	clock_put_clf(line->at, clock_wall_ms() / 1000);
-	line->at += CLOCK_CLF_LEN;
+	put(line, request->worker->clf_date, CLOCK_CLF_LEN);
 	put_text(line, "] \"");
 	if (request->method.len == 0) {
 		*line->at++ = '-';
@@ -199,14 +224,24 @@ put_number_member(struct line *line, const char *name, uint64_t value)
 	put_number(line, value);
 }
 
-/* Milliseconds with three decimals; left out when it did not happen. */
+static void
+put_null(struct line *line, const char *name)
+{
+	put_text(line, ",\"");
+	put_text(line, name);
+	put_text(line, "\":null");
+}
+
+/* Milliseconds with three decimals; null when it did not happen. */
 static void
 put_span(struct line *line, const char *name, int64_t from_us, int64_t to_us)
 {
 	uint64_t span_us;
 
-	if (from_us == 0 || to_us < from_us)
+	if (from_us == 0 || to_us < from_us) {
+		put_null(line, name);
 		return;
+	}
 	span_us = (uint64_t)(to_us - from_us);
 	put_number_member(line, name, span_us / 1000);
 	*line->at++ = '.';
@@ -220,28 +255,47 @@ put_times(struct line *line, const struct request *request)
 {
 	const struct request_times *times = &request->times;
 
-	if (times->queued_us != 0)
-		put_span(line, "queue_ms", times->queued_us,
-		    times->taken_us != 0 ? times->taken_us : times->end_us);
-	if (times->connected_us != 0)
-		put_span(
-		    line, "connect_ms", times->taken_us, times->connected_us);
+	put_span(line, "queue_ms", times->queued_us,
+	    times->taken_us != 0 ? times->taken_us : times->end_us);
+	put_span(line, "connect_ms", times->taken_us, times->connected_us);
 	put_span(line, "first_byte_ms", times->start_us, times->first_byte_us);
 	put_span(line, "total_ms", times->start_us, times->end_us);
 }
 
 static void
+put_optional(struct line *line, const char *name, const char *value)
+{
+	if (value == NULL || value[0] == '\0')
+		put_null(line, name);
+	else
+		put_member(line, name, str_of(value), NAME_MAX_BYTES);
+}
+
+/* Who answered; instance and pid are an app's alone. */
+static void
+put_upstream(struct line *line, const struct request *request)
+{
+	put_optional(line, "app", request->upstream_name);
+	if (request->upstream_instance == 0) {
+		put_null(line, "instance");
+		put_null(line, "pid");
+	} else {
+		put_number_member(line, "instance", request->upstream_instance);
+		put_number_member(line, "pid", request->upstream_pid);
+	}
+	put_number_member(line, "tries", request->tries);
+}
+
+/* Every line has every key. */
+static void
 put_json(struct line *line, const struct request *request)
 {
-	char text[ADDR_TEXT_MAX];
-	struct str client = { text, 0 };
-
-	client.len = addr_format_host(&request->forwarded.client, text);
 	put_text(line, "{\"time\":\"");
 	clock_put_iso(line->at, clock_wall_ms());
 	line->at += CLOCK_ISO_LEN;
+	put_text(line, "\",\"client\":\"");
+	put_address(line, &request->forwarded.client);
 	*line->at++ = '"';
-	put_member(line, "client", client, NAME_MAX_BYTES);
 	put_member(line, "method", request->method, NAME_MAX_BYTES);
 	put_member(line, "target", request->target, TARGET_MAX);
 	put_member(line, "host", request->host, NAME_MAX_BYTES);
@@ -251,23 +305,16 @@ put_json(struct line *line, const struct request *request)
 	put_number_member(line, "bytes", request->bytes_sent);
 	put_number_member(line, "received", request->body_seen);
 	put_times(line, request);
-	if (request->site != NULL)
+	if (request->site == NULL)
+		put_null(line, "site");
+	else
 		put_member(line, "site", request->site->name, NAME_MAX_BYTES);
-	if (request->upstream_name != NULL) {
-		put_member(line, "app", str_of(request->upstream_name),
-		    NAME_MAX_BYTES);
-		put_number_member(line, "instance", request->upstream_instance);
-		put_number_member(line, "pid", request->upstream_pid);
-		put_number_member(line, "tries", request->tries);
-	}
-	if (request->id[0] != '\0')
-		put_member(
-		    line, "request_id", str_of(request->id), NAME_MAX_BYTES);
+	put_upstream(line, request);
+	put_optional(line, "request_id", request->id);
 	put_member(line, "referer", field(request, HEADER_REFERER), FIELD_MAX);
 	put_member(
 	    line, "user_agent", field(request, HEADER_USER_AGENT), FIELD_MAX);
-	if (request->why != NULL)
-		put_member(line, "why", str_of(request->why), NAME_MAX_BYTES);
+	put_optional(line, "why", request->why);
 	put_text(line, "}\n");
 }
 

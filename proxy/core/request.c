@@ -243,10 +243,23 @@ next_random(struct worker *worker)
 	return worker->random[1] + b;
 }
 
+/* Eight hexadecimal digits of 32 bits, all at once. */
+static void
+put_digits(char to[8], uint32_t bits)
+{
+	uint64_t v = bits, is_letter;
+
+	v = (v | v << 16) & 0x0000ffff0000ffff;
+	v = (v | v << 8) & 0x00ff00ff00ff00ff;
+	v = (v | v << 4) & 0x0f0f0f0f0f0f0f0f;
+	is_letter = (v + 0x0606060606060606) >> 4 & 0x0101010101010101;
+	v += 0x3030303030303030 + is_letter * ('a' - '0' - 10);
+	memcpy(to, &v, 8);
+}
+
 struct str
 request_id(struct request *request)
 {
-	static const char digits[] = "0123456789abcdef";
 	const struct header_field *field;
 	struct str given;
 
@@ -261,11 +274,11 @@ request_id(struct request *request)
 			return str_of(request->id);
 		}
 	}
-	for (unsigned i = 0; i < REQUEST_ID_LEN;) {
+	for (unsigned i = 0; i < REQUEST_ID_LEN; i += 16) {
 		uint64_t bits = next_random(request->worker);
 
-		for (unsigned j = 0; j < 16; j++, bits >>= 4)
-			request->id[i++] = digits[bits & 15];
+		put_digits(request->id + i, (uint32_t)bits);
+		put_digits(request->id + i + 8, (uint32_t)(bits >> 32));
 	}
 	request->id[REQUEST_ID_LEN] = '\0';
 	return (struct str){ request->id, REQUEST_ID_LEN };

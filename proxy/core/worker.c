@@ -85,6 +85,7 @@ renew_date(struct worker *worker)
 	memcpy(worker->date, "Date: ", 6);
 	clock_put_http(worker->date + 6, now_s);
 	memcpy(worker->date + 6 + CLOCK_HTTP_LEN, "\r\n", 2);
+	clock_put_clf(worker->clf_date, now_s);
 }
 
 static void

@@ -804,6 +804,20 @@ START_TEST(json_lines_are_json)
 	ck_assert(number(json, "first_byte_ms") == 10);
 	ck_assert(number(json, "total_ms") == 20.007);
 	json_decref(json);
+	/* What did not happen is null, never left out. */
+	request->times = (struct request_times){ .start_us = 1 };
+	request->upstream_name = request->why = NULL;
+	request->upstream_instance = 0;
+	len = access_log_format_line(CONF_LOG_JSON, request, line);
+	line[len] = '\0';
+	json = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
+	ck_assert_uint_eq(json_object_size(json), 22);
+	ck_assert(json_is_null(json_object_get(json, "queue_ms")));
+	ck_assert(json_is_null(json_object_get(json, "connect_ms")));
+	ck_assert(json_is_null(json_object_get(json, "pid")));
+	ck_assert(json_is_null(json_object_get(json, "request_id")));
+	ck_assert(json_is_null(json_object_get(json, "why")));
+	json_decref(json);
 	tear_down();
 }
 END_TEST
