@@ -211,6 +211,9 @@ skip_body(struct conn *conn)
 		if (result == H1_BODY_END)
 			break;
 		if (result == H1_BODY_BAD || len > conn->left) {
+			/* The answer may still be held. */
+			if (conn->front->held_by == conn)
+				h1_flush(conn->front);
 			conn_finish(conn, true);
 			return false;
 		}
