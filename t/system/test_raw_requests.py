@@ -3,11 +3,13 @@ through the running proxy to an origin that records what it gets."""
 import pytest
 
 import scalws
-from raw import requests_body, requests_fields, requests_line
+from raw import (requests_body, requests_fields, requests_line,
+                 requests_local)
 from raw.origin import RawOrigin
 from raw.runner import Bench
 
-ROWS = requests_line.ROWS + requests_fields.ROWS + requests_body.ROWS
+ROWS = (requests_line.ROWS + requests_fields.ROWS + requests_body.ROWS +
+        requests_local.ROWS)
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +24,12 @@ def bench():
             "upstreams": {"o": {"peers": [{"address": origin.address}]}},
             "sites": [{"names": ["t.example"],
                        "listen": [f"127.0.0.1:{port}"],
-                       "routes": [{"path": "*", "upstream": "o"}]}],
+                       "routes": [
+                           {"path": "/local/*",
+                            "respond": {"status": 200, "body": "hi\n"}},
+                           {"path": "/strip/*", "upstream": "o",
+                            "strip_prefix": "/strip"},
+                           {"path": "*", "upstream": "o"}]}],
         }
         with scalws.Daemon(conf) as daemon:
             yield Bench(daemon.addresses()[0], origin)

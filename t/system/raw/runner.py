@@ -221,7 +221,8 @@ class Bench:
                 raise AssertionError(step)
         most = max(len(o.answers) for o in row.outcomes)
         while len(answers) < most:
-            if any(self.is_enough(o, answers) for o in row.outcomes):
+            if any(self.is_enough(o, answers) for o in row.outcomes) and \
+                    not any(self.may_go_on(o, answers) for o in row.outcomes):
                 break
             if read_one() is None:
                 return answers, CLOSED
@@ -238,6 +239,12 @@ class Bench:
     @staticmethod
     def is_enough(outcome, answers):
         return len(answers) == len(outcome.answers) and all(
+            matches(want, a.status)
+            for want, a in zip(outcome.answers, answers))
+
+    @staticmethod
+    def may_go_on(outcome, answers):
+        return len(answers) < len(outcome.answers) and all(
             matches(want, a.status)
             for want, a in zip(outcome.answers, answers))
 
