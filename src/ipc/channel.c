@@ -370,4 +370,3 @@ channel_get_stats(struct frame_in *in, struct channel_stats *message)
 	return finish(in, message->kind >= CHANNEL_STATS_END &&
 			      message->kind <= CHANNEL_STATS_INSTANCE);
 }
-

@@ -6,11 +6,11 @@
  *
  * Order: the proxy says HELLO first, the supervisor answers HELLO (its layout
  * never changes). Then PREPARE, LISTEN..., (all frames of one serial) LOADED ->
- * PREPARED or REJECTED; COMMIT or ABORT. REJECTED ends its serial: no ABORT need
- * follow. READY follows every COMMIT, when every worker runs on it and polls its
- * listeners and the old ones are closed; RETIRED when nothing runs on an older
- * configuration any more. Peers and app states may be told from the first
- * HELLO on, they belong to no serial.
+ * PREPARED or REJECTED; COMMIT or ABORT. REJECTED ends its serial: no ABORT
+ * need follow. READY follows every COMMIT, when every worker runs on it and
+ * polls its listeners and the old ones are closed; RETIRED when nothing runs on
+ * an older configuration any more. Peers and app states may be told from the
+ * first HELLO on, they belong to no serial.
  *
  * Messages cross: ABORT of a serial that is not prepared here, and PREPARED,
  * REJECTED, PROBED, DRAINED, RELEASED, STATS or WITHDRAW about a number
@@ -80,9 +80,10 @@ struct channel_prepare {
 
 /* LISTEN: fds are all sockets of conf->listeners[index]: one per worker when
  * `reuseport` (socket i is polled by worker i modulo their number), else a
- * single shared one. More than FRAME_FDS_MAX: several frames with the same index.
- * `key` is the supervisor's number of that set of sockets, the same as long as
- * they are kept: a key that the proxy polls already comes without fds. */
+ * single shared one. More than FRAME_FDS_MAX: several frames with the same
+ * index. `key` is the supervisor's number of that set of sockets, the same as
+ * long as they are kept: a key that the proxy polls already comes without fds.
+ */
 struct channel_listen {
 	uint32_t serial;
 	uint32_t index;
@@ -92,8 +93,8 @@ struct channel_listen {
 	int fds[FRAME_FDS_MAX];
 };
 
-/* LOADED, COMMIT, ABORT, PREPARED, READY, RETIRED: a serial alone. REJECTED adds
- * `text`. */
+/* LOADED, COMMIT, ABORT, PREPARED, READY, RETIRED: a serial alone. REJECTED
+ * adds `text`. */
 struct channel_serial {
 	uint32_t serial;
 	const char *text; /* REJECTED: why, one or more lines; else "" */
@@ -102,15 +103,15 @@ struct channel_serial {
 #define CHANNEL_NO_CAP UINT32_MAX
 
 /* ANNOUNCE. `instance` is unique for the life of the supervisor. A second one
- * about a known instance changes its cap and idle_timeout (the rest is equal): a
- * lowered cap takes no new slot above it and closes idle connections. */
+ * about a known instance changes its cap and idle_timeout (the rest is equal):
+ * a lowered cap takes no new slot above it and closes idle connections. */
 struct channel_announce {
 	uint64_t instance;
 	const char *app;
 	uint32_t pid;
 	uint32_t protocol; /* enum channel_protocol */
-	/* This proxy's share of the requests (one a connection) that the instance
-	 * can have at a time; CHANNEL_NO_CAP: no cap. */
+	/* This proxy's share of the requests (one a connection) that the
+	 * instance can have at a time; CHANNEL_NO_CAP: no cap. */
 	uint32_t cap;
 	uint32_t cap_counts_idle; /* kept idle connections use up the cap too */
 	uint32_t
@@ -201,9 +202,9 @@ struct channel_stats {
 	int channel_get_##name(struct frame_in *in, struct type *message)      \
 	    MUST_CHECK
 
-CHANNEL_MESSAGE(hello, channel_hello);       /* HELLO */
-CHANNEL_MESSAGE(prepare, channel_prepare);   /* PREPARE */
-CHANNEL_MESSAGE(listen, channel_listen);     /* LISTEN */
+CHANNEL_MESSAGE(hello, channel_hello);     /* HELLO */
+CHANNEL_MESSAGE(prepare, channel_prepare); /* PREPARE */
+CHANNEL_MESSAGE(listen, channel_listen);   /* LISTEN */
 /* LOADED COMMIT ABORT PREPARED REJECTED READY RETIRED */
 CHANNEL_MESSAGE(serial, channel_serial);
 CHANNEL_MESSAGE(announce, channel_announce); /* ANNOUNCE */
