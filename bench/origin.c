@@ -61,7 +61,8 @@ answer_head(int fd, struct conn *conn, char *end)
 
 	*end = '\0';
 	is_last = strcasestr(conn->head, "\r\nconnection: close") != NULL;
-	if (write(fd, answer, sizeof(answer) - 1) != sizeof(answer) - 1)
+	if (send(fd, answer, sizeof(answer) - 1, MSG_NOSIGNAL) !=
+	    sizeof(answer) - 1)
 		return false;
 	end += 4;
 	conn->len -= (size_t)(end - conn->head);

@@ -3,6 +3,7 @@ numbers of requests, so that start, connects and end cancel out."""
 import re
 import signal
 import subprocess
+import time
 
 from . import process
 from .machine import find
@@ -12,6 +13,9 @@ from .tools import Load
 # The share of these vanishes when many requests are ready at once; they are
 # reported apart.
 WAITS = {"epoll_wait", "epoll_pwait", "epoll_pwait2"}
+
+# The server sees the end of the load's connections after the load has ended.
+SETTLE_S = 0.5
 
 
 def steps(scenario):
@@ -36,6 +40,7 @@ def strace(pids, directory, work):
                 raise process.Failure("strace cannot attach")
             attached += "attached" in line
         work()
+        time.sleep(SETTLE_S)
     finally:
         tracer.send_signal(signal.SIGINT)
         tracer.communicate(timeout=20)

@@ -38,10 +38,19 @@ def rounds_of(scenario, servers, options, directory, tools, say):
         names = list(running)
         for number in range(options.rounds):
             turn = number % max(1, len(names))
+            made = {}
             for name in names[turn:] + names[:turn]:
-                rounds[name].append(
-                    one_round(running[name], scenario, options.seconds))
-        memories = {name: memory(one) for name, one in running.items()}
+                try:
+                    made[name] = one_round(
+                        running[name], scenario, options.seconds)
+                except process.Failure as failure:
+                    say(f"{scenario.name} {name}: {failure}")
+            # Rounds stay in step: one that a server lacks counts for none.
+            for name in names if len(made) == len(names) else ():
+                rounds[name].append(made[name])
+        rounds = {name: done for name, done in rounds.items() if done}
+        memories = {name: memory(one) for name, one in running.items()
+                    if name in rounds}
     return rounds, memories
 
 
