@@ -260,6 +260,10 @@ settle(struct conn *conn)
 			timer_arm(worker, front->body, &conn->timer);
 			io_read_start(&conn->io);
 		} else {
+			/* Read at accept, it is not watched yet: who leaves
+			 * while he waits must be noticed. */
+			if (conn->io.mask == 0)
+				io_read_start(&conn->io);
 			io_read_pause(&conn->io);
 		}
 		return;
