@@ -83,17 +83,23 @@ put_address(struct line *line, const struct addr *addr)
 	for (int i = 0; i < 4; i++) {
 		if (i > 0)
 			*line->at++ = '.';
-		put_number(line, bytes[i]);
+		if (bytes[i] >= 100)
+			*line->at++ = (char)('0' + bytes[i] / 100);
+		if (bytes[i] >= 10)
+			*line->at++ = (char)('0' + bytes[i] / 10 % 10);
+		*line->at++ = (char)('0' + bytes[i] % 10);
 	}
 }
 
 /* ---- combined ---- */
 
-static bool
-is_quoted_as_is(unsigned char c)
-{
-	return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
-}
+/* Bytes that stand for themselves between quotes: printable, no quote and no
+ * backslash. */
+static const bool is_plain[256] = {
+	[0x20 ... '"' - 1] = true,
+	['"' + 1 ... '\\' - 1] = true,
+	['\\' + 1 ... 0x7e] = true,
+};
 
 static void
 put_quoted(struct line *line, struct str text)
@@ -101,8 +107,7 @@ put_quoted(struct line *line, struct str text)
 	for (size_t i = 0; i < text.len;) {
 		size_t begin = i;
 
-		while (
-		    i < text.len && is_quoted_as_is((unsigned char)text.ptr[i]))
+		while (i < text.len && is_plain[(unsigned char)text.ptr[i]])
 			i++;
 		if (i > begin)
 			put(line, text.ptr + begin, i - begin);
