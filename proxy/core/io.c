@@ -131,6 +131,11 @@ void
 io_read_pause(struct io *io)
 {
 	io->wants_read = false;
+	/* A first request came without the event, and its client may leave
+	 * while the answer is made. io_read_start finds it there. */
+	if (UNLIKELY((io->mask & EV_READ) == 0) && io->fd != -1 &&
+	    !io->told_closed)
+		set_mask(io, io->mask | EV_READ);
 }
 
 void

@@ -104,7 +104,8 @@ void io_init(struct io *io, struct worker *worker, int fd,
 /* Ask for on_readable; the event stays registered from now on (HACKING.md: no
  * epoll_ctl in the normal course of a request). */
 void io_read_start(struct io *io);
-/* Not now. Lazy: the event is changed to "tell me when the peer closes" only if
+/* Not now, but watch (from now on, if it was not yet) whether the peer
+ * closes. Lazy: the event is changed to "tell me when the peer closes" only if
  * it fires meanwhile. io_read_start undoes it. (The paused mask is
  * EV_READ|EV_CLOSED|EV_ET: with EV_CLOSED alone libevent never reports a
  * reset, and a level-triggered epoll would spin on it. New data is ignored;
