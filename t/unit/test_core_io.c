@@ -546,6 +546,24 @@ START_TEST(io_sees_a_close_while_paused)
 }
 END_TEST
 
+/* The first request of a connection may come before its event is there. */
+START_TEST(io_paused_from_the_start_sees_a_close)
+{
+	struct worker *worker = worker_new(0, 1);
+	struct owner owner;
+
+	set_up_tcp(&owner, worker);
+	io_read_pause(&owner.io);
+	ck_assert_int_eq(write(owner.far, "x", 1), 1);
+	close(owner.far);
+	owner.far = -1;
+	run(worker);
+	ck_assert_int_eq(owner.n_closed, 1);
+	ck_assert_int_eq(owner.n_readable, 0);
+	tear_down(&owner, worker);
+}
+END_TEST
+
 START_TEST(io_paused_ignores_more_bytes)
 {
 	struct worker *worker = worker_new(0, 1);
@@ -681,7 +699,8 @@ main(void)
 		timers_are_pushed_and_disarmed, mail_comes_in_order,
 		deferred_may_defer_again, buffers_are_used_again,
 		io_reads_and_writes, io_keeps_what_the_socket_does_not_take,
-		io_tells_when_all_is_out, io_paused_ignores_more_bytes,
+		io_tells_when_all_is_out, io_paused_from_the_start_sees_a_close,
+		io_paused_ignores_more_bytes,
 		io_write_to_the_dead_is_told_from_the_loop,
 		io_queued_write_fails, io_wakes_its_owner };
 	Suite *suite = suite_create("core_io");
