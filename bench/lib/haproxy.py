@@ -70,9 +70,6 @@ fcgi-app php
 def write(running):
     site, directory = running.site, running.directory
     user = ("user www-data\n    group www-data" if os.geteuid() == 0 else "")
-    log = ""
-    if site.access_log:
-        log = "log 127.0.0.1:9 local0\n    option httplog"
     conf = directory / "haproxy.cfg"
     conf.write_text(f"""global
     {user}
@@ -82,7 +79,6 @@ def write(running):
     stats socket {directory}/haproxy.sock mode 600 expose-fd listeners
 defaults
     mode http
-    {log}
     option http-keep-alive
     timeout client 75s
     timeout http-keep-alive 75s

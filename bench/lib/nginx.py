@@ -78,7 +78,9 @@ def location(running):
 
 def write(running):
     site, directory = running.site, running.directory
-    log = f"{directory}/access.log combined" if site.access_log else "off"
+    log = "off"
+    if running.server.access_log:
+        log = f"{directory}/access.log combined"
     user = "user www-data;" if os.geteuid() == 0 else ""
     temporary = "\n    ".join(
         f"{kind}_temp_path {directory}/{kind};" for kind in

@@ -59,7 +59,7 @@ def write(running):
     else:
         parts = app(running)
     user = 'user = "www-data";' if os.geteuid() == 0 else ""
-    log = f"{directory}/access.log" if site.access_log else "none"
+    log = f"{directory}/access.log" if running.server.access_log else "none"
     conf = directory / "scalws.conf"
     conf.write_text(f"""{user}
 workers = {site.loops};

@@ -36,7 +36,6 @@ class Site:
     event_loop: str = "uvloop"  # of python: uvloop, asyncio
     loops: int = 1              # the server's workers or threads
     connections: int = 1024     # room for so many clients
-    access_log: bool = False    # combined, to a file
     retry: bool = False         # a lost peer matters: try another
 
 
@@ -119,8 +118,3 @@ def select(patterns):
                              + " ".join(s.name for s in SCENARIOS))
     return [s for s in SCENARIOS if not patterns or any(
         fnmatch.fnmatch(s.name, pattern) for pattern in patterns)]
-
-
-def with_access_log(scenario):
-    return replace(scenario, name=scenario.name + "-logged",
-                   site=replace(scenario.site, access_log=True))

@@ -18,6 +18,7 @@ class Server:
     children: int = 0           # php-fpm children, 0: as all
     plain_malloc: bool = False  # Python without our MALLOC_ variables
     only: tuple = ()            # actions it is measured in; (): all
+    access_log: bool = False    # combined, to a file; measured when named
 
     def can(self, scenario):
         site = scenario.site
@@ -44,15 +45,20 @@ SERVERS = [
     Server("nginx-malloc", nginx, plain_malloc=True, only=("python",)),
     Server("haproxy", haproxy),
     Server("scalws", scalws),
+    Server("nginx-logged", nginx, kept=False, access_log=True),
+    Server("scalws-logged", scalws, access_log=True),
 ]
 
 
-def select(names):
+def select(names, logged):
+    """Those of the names; without any, all, and with `logged` also those that
+    write an access log."""
     for name in names:
         if not any(s.name == name for s in SERVERS):
             raise SystemExit(f"no server {name}; there are: "
                              + " ".join(s.name for s in SERVERS))
-    return [s for s in SERVERS if not names or s.name in names]
+    return [s for s in SERVERS if s.name in names
+            or not names and (logged or not s.access_log)]
 
 
 def free_port():
