@@ -6,6 +6,8 @@
 #include "proxy/core/io.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -96,7 +98,8 @@ io_init(struct io *io, struct worker *worker, int fd, const struct io_ops *ops,
 	io->fd = fd;
 	io->mask = 0;
 	io->wants_read = io->owes_drained = io->awaits_empty = false;
-	io->shuts_down = io->told_closed = io->woken = io->broken = false;
+	io->shuts_down = io->woken = io->broken = io->at_end = false;
+	io->told_closed = io->told_broken = false;
 	io->connecting = connecting;
 	io->error = 0;
 	io->high_bytes = high_bytes;
@@ -123,6 +126,7 @@ io_read_start(struct io *io)
 	if (io->fd == -1)
 		return;
 	io->wants_read = true;
+	io->at_end = false;
 	if ((io->mask & (EV_READ | EV_ET)) != EV_READ)
 		set_mask(io, EV_READ | write_mask(io));
 }
@@ -136,6 +140,42 @@ io_read_pause(struct io *io)
 	if (UNLIKELY((io->mask & EV_READ) == 0) && io->fd != -1 &&
 	    !io->told_closed)
 		set_mask(io, io->mask | EV_READ);
+}
+
+void
+io_read_end(struct io *io)
+{
+	if (io->fd == -1 || io->at_end)
+		return;
+	io->wants_read = false;
+	io->at_end = true;
+	io->told_closed = false; /* of both directions now */
+	set_mask(io, MASK_PAUSED | write_mask(io));
+}
+
+/* The last is for bytes that nobody acknowledges: the others only look at a
+ * connection on which nothing is under way. */
+void
+io_keep_alive(struct io *io)
+{
+	static const struct {
+		int level, name, value;
+	} options[] = {
+		{ SOL_SOCKET, SO_KEEPALIVE, 1 },
+		{ IPPROTO_TCP, TCP_KEEPIDLE, IO_DEAD_PEER_S / 2 },
+		{ IPPROTO_TCP, TCP_KEEPINTVL, IO_DEAD_PEER_S / 8 },
+		{ IPPROTO_TCP, TCP_KEEPCNT, 4 },
+		{ IPPROTO_TCP, TCP_USER_TIMEOUT, IO_DEAD_PEER_S * 1000 },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(options); i++) {
+		if (setsockopt(io->fd, options[i].level, options[i].name,
+			&options[i].value, sizeof(int)) == 0)
+			continue;
+		if (errno != EOPNOTSUPP) /* a unix socket */
+			log_errno("fd %d: no keep-alive", io->fd);
+		return;
+	}
 }
 
 void
@@ -330,14 +370,17 @@ io_await_empty(struct io *io)
 static void
 tell_closed(struct io *io, int error)
 {
+	bool is_told = error == 0 ? io->told_closed : io->told_broken;
+
 	io->error = 0;
 	if (io->broken)
 		drop_queue(io);
 	/* When a write failed an answer may still wait to be read. */
 	set_mask(io, write_mask(io) | (io->wants_read ? EV_READ : 0));
-	if (io->told_closed)
+	if (is_told)
 		return;
 	io->told_closed = true;
+	io->told_broken = error != 0;
 	io->owner->on_closed(io, error);
 }
 
@@ -366,7 +409,7 @@ connected(struct io *io)
 	if (getsockopt(io->fd, SOL_SOCKET, SO_ERROR, &error, &len) == -1)
 		error = errno;
 	if (error != 0) {
-		io->broken = io->told_closed = true;
+		io->broken = io->told_closed = io->told_broken = true;
 		drop_queue(io);
 		set_mask(io, 0);
 	}
@@ -403,12 +446,32 @@ on_later(struct worker *worker, struct deferred *later)
 	}
 }
 
+/* We have read all and know that they send no more. */
+static void
+look_at_end(struct io *io)
+{
+	struct pollfd now = { io->fd, 0, 0 };
+	socklen_t len = sizeof(int);
+	int error = 0;
+
+	if (poll(&now, 1, 0) != 1)
+		return; /* half-closed, as it was */
+	if ((now.revents & POLLERR) != 0 &&
+	    getsockopt(io->fd, SOL_SOCKET, SO_ERROR, &error, &len) == -1)
+		error = errno;
+	tell_closed(io, error);
+}
+
 /* Reading is off and the event fired all the same. */
 static void
 unwanted(struct io *io, short what)
 {
 	struct pollfd now = { io->fd, POLLRDHUP, 0 };
 
+	if (io->at_end) {
+		look_at_end(io);
+		return;
+	}
 	if ((what & EV_CLOSED) == 0) {
 		if ((io->mask & EV_ET) == 0) {
 			/* Watch for the close only; a close that is there

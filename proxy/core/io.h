@@ -40,9 +40,11 @@ struct io_events {
 	/* The peer has closed (both or its writing side) while reading was
 	 * paused
 	 * (`error` 0 or its errno), or a write failed, direct or queued
-	 * (`error` is its errno; also while reading is on). Comes at most once;
-	 * the io is still to be closed by the owner. Unread bytes may wait:
-	 * io_read still gives them, so on a uconn this alone is no failure. */
+	 * (`error` is its errno; also while reading is on). Each of the two
+	 * comes at most once; the io is still to be closed by the owner. Unread
+	 * bytes may wait: io_read still gives them, so on a uconn this alone is
+	 * no failure. After io_read_end 0 means that nobody is there any more
+	 * to read what we write. */
 	void (*on_closed)(struct io *io, int error);
 	/* Only after io_init with `connecting`: the connection is up (0), what
 	 * was queued is going out; or it failed (errno), nothing was sent. */
@@ -82,7 +84,8 @@ struct io {
 	bool owes_drained;
 	bool awaits_empty;
 	bool shuts_down; /* once all is written */
-	bool told_closed;
+	bool told_closed, told_broken;
+	bool at_end; /* io_read_end */
 	bool connecting;
 	bool woken;
 	bool broken; /* a write failed; nothing more goes out */
@@ -111,6 +114,14 @@ void io_read_start(struct io *io);
  * reset, and a level-triggered epoll would spin on it. New data is ignored;
  * after on_closed the event is deleted.) */
 void io_read_pause(struct io *io);
+
+/* End-of-file was read and we go on writing: on_readable comes no more, only
+ * on_closed when the connection breaks or is closed in both directions. */
+void io_read_end(struct io *io);
+/* From now on the kernel looks after a silent peer: one that is not there any
+ * more is found within IO_DEAD_PEER_S. No effect on unix sockets. */
+#define IO_DEAD_PEER_S 240
+void io_keep_alive(struct io *io);
 
 /* on_readable comes once from the loop, in this round or the next, even if the
  * socket has nothing and reading is paused: for bytes that are already in user

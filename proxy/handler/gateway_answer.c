@@ -87,6 +87,7 @@ length_of(const struct h1_response *head)
 		return head->content_length;
 	case BODY_CHUNKED:
 	case BODY_UNTIL_CLOSE:
+	case BODY_TUNNEL:
 		break;
 	}
 	return RESPONSE_LENGTH_UNKNOWN;

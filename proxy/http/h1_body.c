@@ -198,7 +198,7 @@ take_data(struct h1_body *body, const char *from, size_t len, size_t *used,
 
 	if (piece == 0)
 		return H1_BODY_MORE;
-	if (body->kind != BODY_UNTIL_CLOSE) {
+	if (body->kind == BODY_LENGTH || body->kind == BODY_CHUNKED) {
 		if (piece > body->left)
 			piece = (size_t)body->left;
 		body->left -= piece;
@@ -251,6 +251,7 @@ h1_body_read(struct h1_body *body, const char *from, size_t len, size_t *used,
 	case BODY_CHUNKED:
 		return read_chunks(body, from, len, used, data, data_len);
 	case BODY_UNTIL_CLOSE:
+	case BODY_TUNNEL:
 		break;
 	}
 	return take_data(body, from, len, used, data, data_len);

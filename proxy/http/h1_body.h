@@ -39,10 +39,10 @@ enum h1_body_result {
 };
 
 /* Use up input; *used says how much. A piece of data is a view into the input
- * and counts as used. BODY_UNTIL_CLOSE never ends here: the owner ends it at
- * end-of-file. Chunk extensions are checked and skipped, trailers are checked
- * and dropped. H1_BODY_END and H1_BODY_BAD are said again to every later call,
- * with nothing used. */
+ * and counts as used. BODY_UNTIL_CLOSE and BODY_TUNNEL never end here: the
+ * owner ends them at end-of-file. Chunk extensions are checked and skipped,
+ * trailers are checked and dropped. H1_BODY_END and H1_BODY_BAD are said again
+ * to every later call, with nothing used. */
 enum h1_body_result h1_body_read(struct h1_body *body, const char *from,
     size_t len, size_t *used, const char **data, size_t *data_len) MUST_CHECK;
 
@@ -58,6 +58,7 @@ h1_body_is_done(const struct h1_body *body)
 	case BODY_CHUNKED:
 		return body->state == H1_BODY_STATE_END;
 	case BODY_UNTIL_CLOSE:
+	case BODY_TUNNEL:
 		break;
 	}
 	return false;

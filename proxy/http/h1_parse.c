@@ -200,6 +200,16 @@ status_of_coding(const char *from, const struct h1_request *request)
 	return 400;
 }
 
+/* RFC 6455 section 4.1. The app looks at the rest of it. */
+static bool
+asks_for_websocket(const char *from, const struct h1_request *request)
+{
+	return request->minor > 0 && request->method == METHOD_GET &&
+	       request->body != BODY_CHUNKED && request->content_length == 0 &&
+	       header_has_token(
+		   &request->headers, from, HEADER_UPGRADE, STR("websocket"));
+}
+
 static int
 read_meaning(
     const char *from, struct h1_request *request, struct refusal *refusal)
@@ -222,10 +232,8 @@ read_meaning(
 	if ((options & HEADER_CONNECTION_TOO_MANY) != 0)
 		return refuse(refusal, 400, "too many options in Connection");
 	request->keep_alive = keeps_alive(options, request->minor);
-	request->upgrade = request->minor > 0 &&
-			   (options & HEADER_CONNECTION_UPGRADE) != 0 &&
-			   header_has(table, HEADER_UPGRADE) &&
-			   header_get(table, HEADER_UPGRADE)->value_len > 0;
+	request->websocket = (options & HEADER_CONNECTION_UPGRADE) != 0 &&
+			     asks_for_websocket(from, request);
 	return 0;
 }
 
@@ -349,6 +357,20 @@ h1_parse_request(const char *from, size_t len, const struct h1_limits *limits,
 
 /* --- answers ------------------------------------------------------------- */
 
+/* RFC 6455 section 4.2.2: one protocol, and the option that names it. */
+static bool
+is_websocket(
+    const char *from, const struct h1_response *response, unsigned options)
+{
+	const struct header_field *field =
+	    header_get(&response->headers, HEADER_UPGRADE);
+
+	return response->status == 101 && response->minor > 0 &&
+	       (options & HEADER_CONNECTION_UPGRADE) != 0 && field != NULL &&
+	       header_next(&response->headers, field) == NULL &&
+	       str_eq_nocase(header_value(from, field), STR("websocket"));
+}
+
 /* Keep-Alive: timeout=N, in seconds. */
 static uint32_t
 read_keep_alive(const struct header_table *table, const char *from)
@@ -411,6 +433,7 @@ read_answer(const char *from, struct h1_response *response, const char **why)
 	}
 	response->keep_alive = keeps_alive(options, response->minor) &&
 			       response->body != BODY_UNTIL_CLOSE;
+	response->websocket = is_websocket(from, response, options);
 	response->keep_alive_s = read_keep_alive(table, from);
 	return 0;
 }

@@ -40,6 +40,9 @@ enum http_body_kind {
 	BODY_LENGTH,
 	BODY_CHUNKED,
 	BODY_UNTIL_CLOSE, /* answers only */
+	/* Answers only, never the parser's word: from here on both sides send
+	 * what they like (RFC 9110 section 7.8). */
+	BODY_TUNNEL,
 };
 
 /* A head can be no larger, whatever the limits say: http-parser's own limit,
@@ -65,7 +68,8 @@ struct h1_request {
 	enum http_body_kind body;
 	bool keep_alive; /* by version and Connection */
 	bool expect_continue;
-	bool upgrade;        /* Connection: upgrade with an Upgrade field */
+	bool websocket;      /* asks for one: GET without a body, Connection
+			      * lists upgrade, Upgrade lists websocket */
 	uint32_t method_len; /* the method is at offset `method_at` */
 	uint32_t method_at;
 	uint32_t target, target_len; /* as it came */
@@ -84,6 +88,7 @@ struct h1_response {
 	uint8_t minor;
 	enum http_body_kind body; /* before the request's method is looked at */
 	bool keep_alive;
+	bool websocket;        /* 101, and nothing but that was chosen */
 	uint32_t keep_alive_s; /* Keep-Alive: timeout=N, 0: not said */
 	uint32_t reason, reason_len;
 	uint64_t content_length;

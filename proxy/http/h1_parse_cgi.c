@@ -81,6 +81,7 @@ check_fields(const char *from, const struct h1_lines *lines,
 	}
 	response->minor = 1;
 	response->keep_alive = true;
+	response->websocket = false;
 	response->keep_alive_s = 0;
 	return 0;
 }

@@ -198,6 +198,7 @@ put_body_field(struct writer *out, const struct request *request,
 		return;
 	case BODY_NONE:
 	case BODY_UNTIL_CLOSE:
+	case BODY_TUNNEL:
 		break;
 	}
 	/* RFC 9110 section 8.6: where a body could be expected. */
@@ -229,6 +230,14 @@ put_max_forwards(struct writer *out, const struct request *request)
 	PUT(out, "\r\n");
 }
 
+/* Hop-by-hop, so ours to say again (RFC 9110 section 7.8). */
+static void
+put_upgrade(struct writer *out, const struct request *request)
+{
+	if (UNLIKELY(request->head.websocket))
+		PUT(out, "Connection: Upgrade\r\nUpgrade: websocket\r\n");
+}
+
 size_t
 http1_head_put(char *to, size_t room, const struct request *request,
     const struct exchange_target *target, const struct exchange_body *body)
@@ -244,6 +253,7 @@ http1_head_put(char *to, size_t room, const struct request *request,
 	put_fields(&out, request);
 	put_max_forwards(&out, request);
 	put_body_field(&out, request, body);
+	put_upgrade(&out, request);
 	put_origin(&out, request, target->prefix);
 	PUT(&out, "\r\n");
 	return out.overflow ? 0 : (size_t)(out.at - to);

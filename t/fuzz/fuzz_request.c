@@ -132,7 +132,7 @@ check_rewritten(const char *from, const struct h1_request *request)
 	REQUIRE(again.request.body == request->body);
 	REQUIRE(again.request.content_length == request->content_length);
 	REQUIRE(again.request.keep_alive == request->keep_alive);
-	REQUIRE(again.request.upgrade == request->upgrade);
+	REQUIRE(again.request.websocket == request->websocket);
 	REQUIRE(again.request.path_len == request->path_len);
 	REQUIRE(again.request.headers.count == table->count);
 	for (unsigned i = 0; i < table->count; i++) {

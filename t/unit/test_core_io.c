@@ -564,6 +564,74 @@ START_TEST(io_paused_from_the_start_sees_a_close)
 }
 END_TEST
 
+/* End-of-file, then the rest of it: 0 of a unix socket, which knows that nobody
+ * is left, 1 a reset, 2 both directions are shut down. */
+START_TEST(io_at_the_end_sees_the_other_direction)
+{
+	struct worker *worker = worker_new(0, 1);
+	struct owner owner;
+	double before = cpu_seconds();
+
+	if (_i == 0)
+		set_up(&owner, worker);
+	else
+		set_up_tcp(&owner, worker);
+	io_read_start(&owner.io);
+	shutdown(owner.far, SHUT_WR);
+	run(worker);
+	ck_assert_int_eq(owner.n_got, 0);
+	io_read_end(&owner.io);
+	run_for(worker, 200);
+	/* The half that is open goes on, and the loop does not spin. */
+	ck_assert_int_eq(owner.n_closed, 0);
+	ck_assert_int_eq(owner.n_readable, 1);
+	ck_assert(cpu_seconds() - before < 0.1);
+	if (_i == 0) {
+		close(owner.far);
+		owner.far = -1;
+	} else if (_i == 1) {
+		ck_assert_int_eq(write_text(&owner.io, "x", 1), IO_OK);
+		reset_far(&owner);
+	} else {
+		io_shutdown(&owner.io);
+	}
+	run(worker);
+	ck_assert_int_eq(owner.n_closed, 1);
+	ck_assert(_i == 1 ? owner.error != 0 : owner.error == 0);
+	run_for(worker, 100);
+	ck_assert_int_eq(owner.n_closed, 1);
+	ck_assert_int_eq(owner.n_readable, 1);
+	tear_down(&owner, worker);
+}
+END_TEST
+
+/* The same, of bytes that the socket did not take. */
+START_TEST(io_is_told_of_a_close_and_then_of_an_error)
+{
+	struct worker *worker = worker_new(0, 1);
+	struct owner owner;
+	char much[1000] = { 0 };
+
+	set_up(&owner, worker);
+	io_read_start(&owner.io);
+	io_read_pause(&owner.io);
+	shutdown(owner.far, SHUT_WR);
+	run(worker);
+	ck_assert_int_eq(owner.n_closed, 1);
+	ck_assert_int_eq(owner.error, 0);
+	while (write_text(&owner.io, much, sizeof(much)) == IO_OK)
+		;
+	close(owner.far);
+	owner.far = -1;
+	run(worker);
+	ck_assert_int_eq(owner.n_closed, 2);
+	ck_assert_int_ne(owner.error, 0);
+	run_for(worker, 20);
+	ck_assert_int_eq(owner.n_closed, 2);
+	tear_down(&owner, worker);
+}
+END_TEST
+
 START_TEST(io_paused_ignores_more_bytes)
 {
 	struct worker *worker = worker_new(0, 1);
@@ -701,6 +769,7 @@ main(void)
 		io_reads_and_writes, io_keeps_what_the_socket_does_not_take,
 		io_tells_when_all_is_out, io_paused_from_the_start_sees_a_close,
 		io_paused_ignores_more_bytes,
+		io_is_told_of_a_close_and_then_of_an_error,
 		io_write_to_the_dead_is_told_from_the_loop,
 		io_queued_write_fails, io_wakes_its_owner };
 	Suite *suite = suite_create("core_io");
@@ -713,6 +782,7 @@ main(void)
 	for (size_t i = 0; i < ARRAY_LEN(tests); i++)
 		tcase_add_test(all, tests[i]);
 	tcase_add_loop_test(all, io_sees_a_close_while_paused, 0, 3);
+	tcase_add_loop_test(all, io_at_the_end_sees_the_other_direction, 0, 3);
 	tcase_add_loop_test(all, io_connects, 0, 2);
 	suite_add_tcase(suite, all);
 	runner = srunner_create(suite);

@@ -438,7 +438,7 @@ START_TEST(request_meaning)
 		enum http_target_form form;
 		enum http_body_kind body;
 		uint64_t length;
-		bool keep_alive, expect, upgrade;
+		bool keep_alive, expect, websocket;
 		const char *host, *path, *query; /* NULL: there is none */
 	} rows[] = {
 		{ LINE("GET /a?b HTTP/1.1"), METHOD_GET, TARGET_ORIGIN,
@@ -486,6 +486,44 @@ START_TEST(request_meaning)
 		    BODY_NONE, 0, true, false, false, "a", "/", NULL },
 		{ WITH("Connection: upgrade\r\n"), METHOD_GET, TARGET_ORIGIN,
 		    BODY_NONE, 0, true, false, false, "a", "/", NULL },
+#define WS(want, fields)                                                      \
+	{ WITH(fields), METHOD_GET, TARGET_ORIGIN, BODY_NONE, 0, true, false, \
+		want, "a", "/", NULL }
+		WS(true, "Upgrade: WebSocket\r\nConnection:UPGRADE\r\n"),
+		WS(true, "Connection: upgrade\r\n"
+			 "Upgrade: h2c , websocket\r\n"),
+		WS(true, "Connection: x\r\nConnection: ,Upgrade ,\r\n"
+			 "Upgrade: h2c\r\nUpgrade: websocket\r\n"),
+		WS(false, "Connection: upgrade\r\nUpgrade: h2c\r\n"),
+		WS(false, "Connection: upgrade\r\nUpgrade:\r\n"),
+		WS(false, "Connection: upgrades\r\nUpgrade: websocket\r\n"),
+		WS(false, "Connection: up grade\r\nUpgrade: websocket\r\n"),
+		WS(false, "Connection: upgrade\r\nUpgrade: websockets\r\n"),
+		WS(false, "Connection: upgrade\r\n"
+			  "Upgrade: web, socket\r\n"),
+		WS(false, "Connection: upgrade\r\n"
+			  "Upgrade: websocket/13\r\n"),
+#undef WS
+		{ RAW("POST / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\n"
+		      "Upgrade: websocket\r\n\r\n"),
+		    METHOD_POST, TARGET_ORIGIN, BODY_NONE, 0, true, false,
+		    false, "a", "/", NULL },
+		{ RAW("get / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\n"
+		      "Upgrade: websocket\r\n\r\n"),
+		    METHOD_OTHER, TARGET_ORIGIN, BODY_NONE, 0, true, false,
+		    false, "a", "/", NULL },
+		{ WITH("Connection: upgrade\r\nUpgrade: websocket\r\n"
+		       "Content-Length: 0\r\n"),
+		    METHOD_GET, TARGET_ORIGIN, BODY_LENGTH, 0, true, false,
+		    true, "a", "/", NULL },
+		{ WITH("Connection: upgrade\r\nUpgrade: websocket\r\n"
+		       "Content-Length: 1\r\n"),
+		    METHOD_GET, TARGET_ORIGIN, BODY_LENGTH, 1, true, false,
+		    false, "a", "/", NULL },
+		{ WITH("Connection: upgrade\r\nUpgrade: websocket\r\n"
+		       "Transfer-Encoding: chunked\r\n"),
+		    METHOD_GET, TARGET_ORIGIN, BODY_CHUNKED, 0, true, false,
+		    false, "a", "/", NULL },
 		{ OLD("Host: a\r\nConnection: upgrade\r\n"
 		      "Upgrade: websocket\r\n"),
 		    METHOD_GET, TARGET_ORIGIN, BODY_NONE, 0, false, false,
@@ -508,7 +546,7 @@ START_TEST(request_meaning)
 		ck_assert_uint_eq(r.content_length, rows[i].length);
 		ck_assert_msg(r.keep_alive == rows[i].keep_alive, "%s", raw);
 		ck_assert_msg(r.expect_continue == rows[i].expect, "%s", raw);
-		ck_assert_msg(r.upgrade == rows[i].upgrade, "%s", raw);
+		ck_assert_msg(r.websocket == rows[i].websocket, "%s", raw);
 		ck_assert(str_eq((struct str){ raw + r.host, r.host_len },
 		    str_of(rows[i].host)));
 		ck_assert(str_eq((struct str){ raw + r.path, r.path_len },

@@ -278,6 +278,56 @@ parse_repeated(parser *with, const char *begin, const char *part, size_t count,
 }
 
 /* header_count is 20, head_bytes 2000, line_bytes 200. */
+START_TEST(websocket_answers)
+{
+#define SWITCH(status, fields) RAW("HTTP/1.1 " status " x\r\n" fields "\r\n")
+	static const struct {
+		const char *raw;
+		size_t len;
+		bool websocket;
+	} rows[] = {
+		{ SWITCH("101", "Connection: Upgrade\r\n"
+				"Upgrade: websocket\r\n"),
+		    true },
+		{ SWITCH("101", "upgrade: WebSocket\r\n"
+				"connection: keep-alive, upgrade\r\n"),
+		    true },
+		{ SWITCH("200", "Connection: Upgrade\r\n"
+				"Upgrade: websocket\r\n"),
+		    false },
+		{ SWITCH("103", "Connection: Upgrade\r\n"
+				"Upgrade: websocket\r\n"),
+		    false },
+		{ SWITCH("101", "Upgrade: websocket\r\n"), false },
+		{ SWITCH("101", "Connection: Upgrade\r\n"), false },
+		{ SWITCH("101", "Connection: Upgrade\r\nUpgrade: h2c\r\n"),
+		    false },
+		{ SWITCH("101", "Connection: Upgrade\r\n"
+				"Upgrade: websocket, h2c\r\n"),
+		    false },
+		{ SWITCH("101", "Connection: Upgrade\r\n"
+				"Upgrade: websocket\r\nUpgrade: h2c\r\n"),
+		    false },
+		{ RAW("HTTP/1.0 101 x\r\nConnection: Upgrade\r\n"
+		      "Upgrade: websocket\r\n\r\n"),
+		    false },
+	};
+	static struct h1_response r;
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		size_t scanned = 0, used;
+		const char *why;
+
+		ck_assert_int_eq(h1_parse_response(rows[i].raw, rows[i].len,
+				     &limits, &scanned, &r, &used, &why),
+		    H1_DONE);
+		ck_assert_msg(
+		    r.websocket == rows[i].websocket, "%s", rows[i].raw);
+	}
+#undef SWITCH
+}
+END_TEST
+
 START_TEST(answer_limits)
 {
 	static const struct {
@@ -573,8 +623,8 @@ int
 main(void)
 {
 	const TTest *const tests[] = { responses, cgi_responses,
-		response_pieces, answer_limits, known_names, hops_marked,
-		table_cases, many_options, statuses, clients };
+		response_pieces, websocket_answers, answer_limits, known_names,
+		hops_marked, table_cases, many_options, statuses, clients };
 	Suite *suite = suite_create("http");
 	TCase *all = tcase_create("http");
 	SRunner *runner;
