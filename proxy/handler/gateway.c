@@ -56,6 +56,7 @@ gateway_free(struct worker *worker)
 
 	if (gateway == NULL)
 		return;
+	script_cache_clear(&gateway->scripts);
 	pool_of_trim(&gateway->gates, 0);
 	pool_of_trim(&gateway->attempts, 0);
 	worker->slots[WORKER_GATEWAY] = NULL;
@@ -374,7 +375,8 @@ on_request(struct request *request, const void *prepared)
 		return HANDLER_HANDLED;
 	}
 	gate = new_gate(request, route);
-	status = gateway_target(request, route, &gate->target, &why);
+	status = gateway_target(
+	    request, route, &gate->gateway->scripts, &gate->target, &why);
 	if (UNLIKELY(status == 301)) {
 		redirect(gate);
 		return HANDLER_HANDLED;

@@ -10,6 +10,7 @@
 
 #include "proxy/core/request.h"
 #include "proxy/core/worker.h"
+#include "proxy/handler/gateway_cache.h"
 #include "proxy/handler/gateway_route.h"
 #include "proxy/handler/spool.h"
 #include "proxy/upstream/exchange.h"
@@ -29,6 +30,7 @@ struct attempt {
 struct gateway {
 	struct worker *worker;
 	struct pool_of gates, attempts;
+	struct script_cache scripts;
 };
 
 struct gate {
@@ -58,6 +60,12 @@ struct gate {
 	bool streams;  /* ... and it may pause for long */
 	bool paused;   /* the client takes no more for now */
 
+	/* A tunnel: no HTTP any more, in either direction. */
+	bool tunnel;
+	bool peer_shut;       /* the peer sends no more */
+	bool peer_dead;       /* its process has died */
+	uint64_t sent_before; /* by the uconn, when it took no more */
+
 	struct timer timer; /* for the peer's next byte, or the next try */
 };
 
@@ -83,5 +91,12 @@ void gate_pump(struct gate *gate);
 extern const struct exchange_events gate_events;
 /* Wait for the peer's next byte. */
 void gate_watch(struct gate *gate);
+
+/* gateway_tunnel.c: the head of such an answer came; nothing was said for its
+ * time; the peer has closed its side; its process has died. */
+void gate_open_tunnel(struct gate *gate);
+void gate_tunnel_silent(struct gate *gate);
+void gate_tunnel_half_closed(struct gate *gate);
+void gate_tunnel_dead(struct gate *gate);
 
 #endif

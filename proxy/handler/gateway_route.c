@@ -9,6 +9,7 @@
 
 #include "proxy/core/request.h"
 #include "proxy/core/snapshot.h"
+#include "proxy/handler/gateway_cache.h"
 #include "proxy/http/uri.h"
 #include "proxy/upstream/registry.h"
 #include "src/base/log.h"
@@ -228,57 +229,52 @@ add_slash(struct request *request, struct exchange_target *target)
 	return 301;
 }
 
-static char *
-copy_text(struct request *request, struct str text, struct str *copy)
-{
-	char *to = request_scratch(request, text.len + 1);
-
-	if (to == NULL)
-		return NULL;
-	memcpy(to, text.ptr, text.len);
-	*copy = (struct str){ to, text.len };
-	return to;
-}
-
+/* The texts in one piece, for the request's life. */
 static unsigned
-keep_script(struct request *request, struct str prefix,
-    const struct script *script, struct exchange_target *target,
+keep_script(struct request *request, struct str prefix, struct str path,
+    const struct script_found *found, struct exchange_target *target,
     const char **why)
 {
-	char *name =
-	    request_scratch(request, prefix.len + script->name.len + 1);
+	size_t root = found->document_root.len, file = found->filename.len;
+	char *to = request_scratch(
+	    request, root + file + prefix.len + found->name.len);
 
-	*why = "the script's name is too long";
-	if (name == NULL ||
-	    copy_text(request, script->document_root, &target->document_root) ==
-		NULL ||
-	    copy_text(request, script->filename, &target->script_filename) ==
-		NULL)
+	if (to == NULL) {
+		*why = "the script's name is too long";
 		return 414;
+	}
+	memcpy(to, found->document_root.ptr, root);
+	target->document_root = (struct str){ to, root };
+	to += root;
+	memcpy(to, found->filename.ptr, file);
+	target->script_filename = (struct str){ to, file };
+	to += file;
 	if (prefix.len > 0)
-		memcpy(name, prefix.ptr, prefix.len);
-	memcpy(name + prefix.len, script->name.ptr, script->name.len);
-	target->script_name =
-	    (struct str){ name, prefix.len + script->name.len };
-	target->path_info = script->path_info;
+		memcpy(to, prefix.ptr, prefix.len);
+	memcpy(to + prefix.len, found->name.ptr, found->name.len);
+	target->script_name = (struct str){ to, prefix.len + found->name.len };
+	target->path_info = (struct str){ path.ptr + found->path_info,
+		path.len - found->path_info };
 	return 0;
 }
 
 static unsigned
 find_script(struct request *request, const struct gateway_route *route,
-    struct exchange_target *target, const char **why)
+    struct script_cache *scripts, struct exchange_target *target,
+    const char **why)
 {
 	struct str prefix = request->route->strip_prefix;
 	struct str path = path_behind(request->path, prefix);
-	struct script script;
+	struct script_found found;
 
 	while (prefix.len > 0 && prefix.ptr[prefix.len - 1] == '/')
 		prefix.len--;
 	if (path.ptr == request->path.ptr)
 		prefix.len = 0;
-	switch (script_find(&route->scripts, path, &script)) {
+	switch (script_cache_find(scripts, request->snapshot->serial,
+	    request->worker->tick_ms, &route->scripts, path, &found)) {
 	case SCRIPT_FOUND:
-		return keep_script(request, prefix, &script, target, why);
+		return keep_script(request, prefix, path, &found, target, why);
 	case SCRIPT_NONE:
 		*why = "no such script";
 		return 404;
@@ -297,14 +293,15 @@ find_script(struct request *request, const struct gateway_route *route,
 
 unsigned
 gateway_target(struct request *request, const struct gateway_route *route,
-    struct exchange_target *target, const char **why)
+    struct script_cache *scripts, struct exchange_target *target,
+    const char **why)
 {
 	const struct conf_limits *limits = &request->snapshot->conf->limits;
 
 	target->target = origin_form(request);
 	target->response_header_bytes = limits->response_header_bytes;
 	if (route->ops == &exchange_fastcgi)
-		return find_script(request, route, target, why);
+		return find_script(request, route, scripts, target, why);
 	if (UNLIKELY(request->route->strip_prefix.len > 0))
 		return strip(request, target, why);
 	return 0;

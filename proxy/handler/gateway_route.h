@@ -43,8 +43,9 @@ void gateway_route_free(void *route);
 
 /* What to ask the peer for; texts live as long as the request. Returns 0, or
  * the status to answer (*why static). 301: *target->target is where to go. */
+struct script_cache;
 unsigned gateway_target(struct request *request,
-    const struct gateway_route *route, struct exchange_target *target,
-    const char **why) MUST_CHECK;
+    const struct gateway_route *route, struct script_cache *scripts,
+    struct exchange_target *target, const char **why) MUST_CHECK;
 
 #endif

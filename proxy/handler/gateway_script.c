@@ -47,6 +47,41 @@ keep(struct taker *taker, const char *from, size_t len, struct str *text)
 
 /* ---- the file system ---- */
 
+/* The canonical name of an open file, not NUL-terminated; 0: unknown. */
+static size_t
+canonical(int fd, char name[PATH_MAX])
+{
+	char link[32];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, name, PATH_MAX);
+	return n <= 0 || n == PATH_MAX ? 0 : (size_t)n;
+}
+
+/* Where there is no openat2 (old kernels, sandboxes): open first, then look
+ * where that has led. */
+static int
+open_and_check(int root, const char *path)
+{
+	char above[PATH_MAX], name[PATH_MAX];
+	int fd = openat(root, path, O_PATH | O_CLOEXEC);
+	size_t above_len, len;
+
+	if (fd == -1)
+		return -1;
+	above_len = canonical(root, above);
+	len = canonical(fd, name);
+	if (above_len == 1)
+		above_len = 0; /* "/" itself */
+	if (len >= above_len && memcmp(name, above, above_len) == 0 &&
+	    (len == above_len || name[above_len] == '/'))
+		return fd;
+	fd_close(&fd);
+	errno = EXDEV;
+	return -1;
+}
+
 /* Below `root`, never out of it, whatever links say. A descriptor that can be
  * asked about the file and nothing else. */
 static int
@@ -54,12 +89,16 @@ open_below(int root, const char *path)
 {
 	struct open_how how = { .flags = O_PATH | O_CLOEXEC,
 		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS };
+	int fd;
 
 	while (*path == '/')
 		path++;
 	if (*path == '\0')
 		path = ".";
-	return (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+	fd = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+	if (fd == -1 && (errno == ENOSYS || errno == EPERM))
+		return open_and_check(root, path);
+	return fd;
 }
 
 enum kind { KIND_NONE, KIND_FILE, KIND_DIRECTORY, KIND_OTHER };
@@ -86,18 +125,13 @@ look(int root, const char *path)
 	return kind;
 }
 
-/* The canonical name of an open file. */
 static int
 name_of_fd(int fd, struct taker *taker, struct str *name)
 {
-	char link[32], target[PATH_MAX];
-	ssize_t n;
+	char target[PATH_MAX];
+	size_t n = canonical(fd, target);
 
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	n = readlink(link, target, sizeof(target));
-	if (n <= 0 || n == (ssize_t)sizeof(target))
-		return -1;
-	return keep(taker, target, (size_t)n, name);
+	return n == 0 ? -1 : keep(taker, target, n, name);
 }
 
 /* ---- the search ---- */
