@@ -8,6 +8,7 @@
 #include <linux/sockios.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 
 #include "proxy/core/snapshot.h"
 #include "src/base/log.h"
@@ -95,6 +96,16 @@ conn_close(struct conn *conn, const char *why)
 	buf_put(worker, &conn->in);
 	buf_put(worker, &conn->head);
 	conn_later(conn);
+}
+
+void
+conn_will_reset(struct conn *conn)
+{
+	struct linger reset = { 1, 0 };
+
+	if (conn->io.fd != -1 && setsockopt(conn->io.fd, SOL_SOCKET, SO_LINGER,
+				     &reset, sizeof(reset)) == -1)
+		log_errno("c=%d: no reset", conn->io.fd);
 }
 
 void
@@ -230,8 +241,10 @@ send_expired(struct worker *worker, struct timer *timer)
 		return;
 	else if (received_bytes(conn) != conn->received_before)
 		conn_watch_send(conn);
-	else
+	else {
+		conn_will_reset(conn);
 		conn_gone(conn, "client does not read: send timeout");
+	}
 }
 
 static void

@@ -403,16 +403,13 @@ static void
 h1_abort(struct request *request)
 {
 	struct conn *conn = request->front_state;
-	struct linger reset = { 1, 0 };
 
 	if (conn->front->held_by == conn)
 		h1_flush(conn->front);
 	/* A body without length ends with the connection: only a reset differs
 	 * from its end. */
-	if (conn->body_end == END_CLOSE && conn->io.fd != -1 &&
-	    setsockopt(conn->io.fd, SOL_SOCKET, SO_LINGER, &reset,
-		sizeof(reset)) == -1)
-		log_errno("c=%d: no reset", conn->io.fd);
+	if (conn->body_end == END_CLOSE)
+		conn_will_reset(conn);
 	request_free(&conn->request);
 	conn->n_requests++;
 	conn->keeps = false;

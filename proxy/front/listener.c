@@ -4,6 +4,7 @@
  * The sockets are the main thread's; here they are polled.
  */
 #include <errno.h>
+#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -259,6 +260,21 @@ on_accept(evutil_socket_t fd, short what, void *arg)
 
 /* ---- listeners ---- */
 
+/* How much of an answer may wait in the kernel unsent, beyond what is on its
+ * way; connections inherit it. Without it a client that does not read costs
+ * megabytes there, and its app never feels it. */
+static void
+bound_unsent(const struct front *front, int fd)
+{
+	unsigned bytes = 2 * front->buffer_bytes;
+
+	/* Not for unix sockets: they have no such option, and little room. */
+	if (setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes,
+		sizeof(bytes)) == -1 &&
+	    errno != EOPNOTSUPP && errno != ENOPROTOOPT)
+		log_errno("a listener's TCP_NOTSENT_LOWAT cannot be set");
+}
+
 static void
 add_listener(struct front *front, const struct front_sockets *sockets, int fd)
 {
@@ -269,6 +285,7 @@ add_listener(struct front *front, const struct front_sockets *sockets, int fd)
 	listener->fd = fd;
 	listener->is_deferred = sockets->is_deferred;
 	listener->stays = true;
+	bound_unsent(front, fd);
 	list_push_back(&front->listeners, &listener->node);
 	event_assign(&listener->event, front->worker->base, fd,
 	    EV_READ | EV_PERSIST, on_accept, listener);
@@ -310,6 +327,7 @@ mark_listeners(struct front *front, const struct front_sockets *sockets)
 		if (listener->key != sockets->key)
 			continue;
 		listener->stays = found = true;
+		bound_unsent(front, listener->fd);
 		listener->is_deferred = sockets->is_deferred;
 	}
 	return found;
