@@ -141,7 +141,8 @@ request_body(struct request *request, const char *from, size_t len, bool last)
 		return len;
 	}
 	request_enter(request);
-	if (len > request->route->max_body_bytes - request->body_seen) {
+	if (!request->is_tunnel &&
+	    len > request->route->max_body_bytes - request->body_seen) {
 		request_abort(request, 413, "body too large");
 	} else {
 		taken = handler->on_body(request, from, len, last);

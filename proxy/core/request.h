@@ -82,6 +82,9 @@ struct front_ops {
 	/* An informational answer (103) that came from the app, or NULL. */
 	void (*inform)(
 	    struct request *request, const struct response_head *head);
+	/* Of a tunnel: we send no more after what was written so far; the
+	 * client may. */
+	void (*shutdown)(struct request *request);
 };
 
 /* Microseconds of CLOCK_MONOTONIC, 0: did not happen. Filled only where a log
@@ -130,9 +133,11 @@ struct request {
 	uint64_t bytes_sent; /* of the body */
 	bool is_begun;       /* dispatched or refused: counted and logged */
 	bool is_ended;
-	bool is_gone;  /* RESPONSE_GONE was said; on_abort is owed */
-	bool is_freed; /* by request_free, while `depth` > 0 */
-	uint8_t depth; /* calls of this file under way */
+	bool is_tunnel; /* a head with `tunnel` was sent: body and answer are
+			 * now what the client and the app say to each other */
+	bool is_gone;   /* RESPONSE_GONE was said; on_abort is owed */
+	bool is_freed;  /* by request_free, while `depth` > 0 */
+	uint8_t depth;  /* calls of this file under way */
 	bool timed;
 	struct request_times times;
 	/* Set by the gateway for the access log; static or snapshot memory. */

@@ -15,8 +15,8 @@
 static bool
 has_body(const struct request *request)
 {
-	return request->head.method != METHOD_HEAD &&
-	       status_has_body(request->status);
+	return request->is_tunnel || (request->head.method != METHOD_HEAD &&
+					 status_has_body(request->status));
 }
 
 static enum response_result
@@ -40,6 +40,10 @@ response_start(struct request *request, const struct response_head *head)
 	if (request->is_gone)
 		return RESPONSE_GONE;
 	request->status = head->status;
+	if (UNLIKELY(head->tunnel)) {
+		request->is_tunnel = true;
+		request->body_is_whole = false;
+	}
 	note_first_byte(request);
 	return note(request, request->front->start(request, head));
 }
@@ -70,6 +74,13 @@ response_end(struct request *request)
 		return;
 	request->is_ended = true;
 	request->front->end(request);
+}
+
+void
+response_shutdown(struct request *request)
+{
+	if (!request->is_gone)
+		request->front->shutdown(request);
 }
 
 void

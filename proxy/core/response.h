@@ -34,6 +34,12 @@ struct response_head {
 	struct str lines;
 	/* Latency matters more than whole packets (event streams). */
 	bool flush_always;
+	/* The app has changed to another protocol (101 to a request whose
+	 * head.websocket is set): from now on response_write carries raw bytes
+	 * to the client, and on_body what it sends, without any limit of bodies
+	 * but with back-pressure; `last` is the client's half-close. The front
+	 * writes Connection and Upgrade. */
+	bool tunnel;
 };
 
 /* Begin. Sends the route's own response fields too. Call once. */
@@ -47,6 +53,9 @@ enum response_result response_write(
  * the peer; response_end does it by itself. */
 enum response_result response_flush(struct request *request);
 void response_end(struct request *request);
+/* Of a tunnel: nothing more will be written, but on_body goes on. response_end
+ * still has to come. */
+void response_shutdown(struct request *request);
 /* Before a head went out: answers `status` instead (502, 504 ...). After: cuts
  * the connection so that the client sees the body is not whole. */
 void response_abort(struct request *request, unsigned status, const char *why);

@@ -201,6 +201,10 @@ on_closed(struct io *io, int error)
 	 * want to read them. */
 	if (error == 0 && conn->state == CONN_LAST)
 		return;
+	/* A tunnel's own end tells: what came before this may still be on its
+	 * way to the app. */
+	if (error == 0 && conn_is_tunnel(conn))
+		return;
 	conn_gone(conn, error == 0 ? "client closed" : "client broke off");
 }
 
@@ -297,6 +301,7 @@ conn_check_rate(struct conn *conn)
 	uint64_t came = conn->body.seen - conn->body_before;
 
 	if ((conn->state != CONN_REQUEST && conn->state != CONN_SKIP) ||
+	    conn_is_tunnel(conn) ||
 	    front->worker->tick_ms - conn->body_since_ms <
 		front->body_timeout_ms)
 		return;

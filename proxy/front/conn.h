@@ -41,7 +41,7 @@ enum conn_state {
 };
 
 /* How the end of an answer's body is known. */
-enum body_end { END_NONE, END_LENGTH, END_CHUNKED, END_CLOSE };
+enum body_end { END_NONE, END_LENGTH, END_CHUNKED, END_CLOSE, END_TUNNEL };
 
 /* Without the room of a unix path: there are many connections. */
 struct conn_peer {
@@ -163,6 +163,22 @@ void h1_run(struct conn *conn);
 extern const struct front_ops h1_front_ops;
 /* Let the held bytes go, whoever's they are. */
 enum response_result h1_flush(struct front *front);
+
+/* ---- h1_tunnel.c ---- */
+
+/* The head that says so is being written. */
+void h1_tunnel_begin(struct conn *conn);
+/* settle()'s part for a tunnel. */
+void h1_tunnel_settle(struct conn *conn);
+/* The client has closed its writing side. */
+void h1_tunnel_eof(struct conn *conn);
+void h1_shutdown(struct request *request);
+
+static inline bool
+conn_is_tunnel(const struct conn *conn)
+{
+	return conn->state == CONN_REQUEST && conn->body_end == END_TUNNEL;
+}
 
 static inline void
 conn_set_state(struct conn *conn, enum conn_state state)

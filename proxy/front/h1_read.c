@@ -256,6 +256,10 @@ settle(struct conn *conn)
 		io_read_start(&conn->io);
 		return;
 	case CONN_REQUEST:
+		if (UNLIKELY(conn->body_end == END_TUNNEL)) {
+			h1_tunnel_settle(conn);
+			return;
+		}
 		if (conn->wants_body && !conn->body_done && !conn->is_blocked) {
 			timer_arm(worker, front->body, &conn->timer);
 			io_read_start(&conn->io);
@@ -319,6 +323,10 @@ h1_readable(struct conn *conn)
 	n = io_read(&conn->io, in->bytes + in->end, in->room - in->end);
 	if (n == IO_AGAIN) {
 		settle(conn);
+		return;
+	}
+	if (n == IO_EOF && conn_is_tunnel(conn)) {
+		h1_tunnel_eof(conn);
 		return;
 	}
 	if (n <= 0) {

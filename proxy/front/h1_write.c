@@ -140,7 +140,10 @@ decide_keep(struct conn *conn, const struct request *request)
 static void
 put_connection(struct conn *conn, const struct request *request)
 {
-	if (!conn->keeps)
+	if (UNLIKELY(conn->body_end == END_TUNNEL))
+		put_str(conn->front,
+		    STR("Connection: Upgrade\r\nUpgrade: websocket\r\n"));
+	else if (!conn->keeps)
 		put(conn->front, "Connection: close\r\n", 19);
 	else if (UNLIKELY(request->head.minor == 0))
 		put(conn->front, "Connection: keep-alive\r\n", 24);
@@ -245,6 +248,8 @@ h1_start(struct request *request, const struct response_head *head)
 	if (head->fields != NULL)
 		put_fields(front, head);
 	put_framing(conn, request, head);
+	if (UNLIKELY(head->tunnel))
+		h1_tunnel_begin(conn);
 	put_connection(conn, request);
 	put(front, "\r\n", 2);
 	return held_result(conn);
@@ -461,4 +466,5 @@ const struct front_ops h1_front_ops = {
 	.body_resume = h1_body_resume,
 	.body_wanted = h1_body_wanted,
 	.inform = h1_inform,
+	.shutdown = h1_shutdown,
 };

@@ -22,6 +22,10 @@ on_silence(struct worker *worker, struct timer *timer)
 
 	if (gate->attempt == NULL)
 		return;
+	if (gate->tunnel) {
+		gate_tunnel_silent(gate);
+		return;
+	}
 	/* The client is the slow one: its own limits apply. */
 	if (gate->paused ||
 	    (!gate->sent_last && !gate->send_full && !gate->stopped)) {
@@ -43,6 +47,8 @@ patience_ms(const struct gate *gate)
 {
 	if (!gate->answered)
 		return gate->route->response_timeout_ms;
+	if (UNLIKELY(gate->tunnel && gate->send_full && !gate->sent_last))
+		return gate->route->pause_timeout_ms;
 	return UNLIKELY(gate->streams) ? gate->route->stream_timeout_ms
 				       : gate->route->pause_timeout_ms;
 }
@@ -119,10 +125,13 @@ on_head(
 		.fields = &head->headers,
 		.base = base,
 		.flush_always = is_stream(head, base),
+		.tunnel = head->body == BODY_TUNNEL,
 	};
 
 	gate->answered = true;
-	gate->streams = answer.flush_always;
+	gate->streams = answer.flush_always || answer.tunnel;
+	if (UNLIKELY(answer.tunnel))
+		gate_open_tunnel(gate);
 	gate_watch(gate);
 	heed(gate, response_start(gate->request, &answer));
 }
@@ -158,6 +167,12 @@ on_idle(struct exchange *exchange)
 
 	if (gate->answered)
 		heed(gate, response_flush(gate->request));
+}
+
+static void
+on_half_closed(struct exchange *exchange)
+{
+	gate_tunnel_half_closed(exchange->owner);
 }
 
 static void
@@ -212,6 +227,7 @@ const struct exchange_events gate_events = {
 	.on_head = on_head,
 	.on_body = on_data,
 	.on_idle = on_idle,
+	.on_half_closed = on_half_closed,
 	.on_end = on_end,
 	.on_failed = on_failed,
 	.on_writable = on_takes_more,

@@ -82,8 +82,10 @@ pass(struct gate *gate, const char *from, size_t len, bool last)
 		gate->stopped = true;
 	else if (last)
 		gate->sent_last = true;
-	if (result == EXCHANGE_FULL)
+	if (result == EXCHANGE_FULL) {
 		gate->send_full = true;
+		gate->sent_before = gate->uconn->io.sent_bytes;
+	}
 	return result;
 }
 
@@ -220,6 +222,10 @@ on_dead(struct uconn *uconn)
 	struct gate *gate = uconn->owner;
 	struct exchange *exchange = &gate->attempt->exchange;
 
+	if (gate->tunnel) {
+		gate_tunnel_dead(gate);
+		return;
+	}
 	/* What it said before it died is read first; then its end is seen. */
 	if (!io_looks_alive(&uconn->io))
 		return;

@@ -71,6 +71,9 @@ struct exchange_events {
 	/* `why` is static text. The uconn must be closed. */
 	void (*on_failed)(struct exchange *exchange,
 	    enum exchange_failure failure, const char *why);
+	/* Of a tunnel: the peer sends no more, but we may. on_end comes when
+	 * both have ended, or when nobody is left there. */
+	void (*on_half_closed)(struct exchange *exchange);
 	/* After IO_FULL from send: more may be sent. */
 	void (*on_writable)(struct exchange *exchange);
 	/* A line the app printed to its error stream (FastCGI), without
@@ -104,6 +107,8 @@ struct exchange_ops {
 	unsigned (*start)(struct exchange *exchange,
 	    const struct exchange_body *body, const char *from, size_t len,
 	    bool last, const char **why) MUST_CHECK;
+	/* In a tunnel (on_head with BODY_TUNNEL) the bytes go as they are, and
+	 * `last` shuts down our side after them. */
 	enum exchange_result (*send)(struct exchange *exchange,
 	    const char *from, size_t len, bool last) MUST_CHECK;
 	/* Stop and go on delivering the answer. resume may not deliver from
@@ -132,7 +137,8 @@ struct exchange {
 	/* io->sent_bytes at start: if it is the same, nothing of this request
 	 * has left us, and it may be sent again whatever its method. */
 	uint64_t sent_before;
-	bool sent_all;  /* the request is wholly handed over */
+	bool sent_all;  /* the request is wholly handed over; in a tunnel, what
+			 * the client sends */
 	bool got_bytes; /* of an answer */
 	void *state;    /* ops->state_bytes, zeroed before start */
 };

@@ -23,6 +23,8 @@ struct http1_state {
 	bool sends_chunks;
 	bool head_done;
 	bool keep_alive;
+	bool tunnel;    /* no HTTP any more */
+	bool peer_done; /* ... and the peer sends nothing more */
 	bool paused;
 	bool kept;     /* bytes in `buf` wait to be delivered, without a read */
 	bool finished; /* nothing more is said */
@@ -117,27 +119,35 @@ start(struct exchange *exchange, const struct exchange_body *body,
 	return 0;
 }
 
+/* The last byte of the tunnel was handed over. The end is told from the loop
+ * when it is out. */
+static void
+send_no_more(struct exchange *exchange)
+{
+	exchange->sent_all = true;
+	io_shutdown(&exchange->uconn->io);
+	if (state_of(exchange)->peer_done)
+		io_await_empty(&exchange->uconn->io);
+}
+
 static enum exchange_result
 send_body(struct exchange *exchange, const char *from, size_t len, bool last)
 {
 	struct http1_state *state = state_of(exchange);
 	char chunk[H1_CHUNK_HEAD_MAX];
+	enum io_result written = IO_OK;
 	struct iovec pieces[4];
 	int count = 0;
 
 	add_body(state, pieces, &count, chunk, from, len, last);
 	if (count > 0)
-		switch (io_write(&exchange->uconn->io, pieces, count)) {
-		case IO_OK:
-			break;
-		case IO_FULL:
-			exchange->sent_all = last;
-			return EXCHANGE_FULL;
-		case IO_DEAD:
-			return EXCHANGE_STOPPED;
-		}
+		written = io_write(&exchange->uconn->io, pieces, count);
+	if (written == IO_DEAD)
+		return EXCHANGE_STOPPED;
+	if (UNLIKELY(state->tunnel && last))
+		send_no_more(exchange);
 	exchange->sent_all = last;
-	return EXCHANGE_OK;
+	return written == IO_FULL ? EXCHANGE_FULL : EXCHANGE_OK;
 }
 
 /* ---- ends ---- */
@@ -172,13 +182,40 @@ end(struct exchange *exchange)
 	exchange->events->on_end(exchange, reusable);
 }
 
+/* Of a tunnel, whose end is no failure: the protocol within has its own. */
+static void
+end_tunnel(struct exchange *exchange)
+{
+	finish(exchange);
+	exchange->events->on_end(exchange, false);
+}
+
+static void
+half_close(struct exchange *exchange)
+{
+	struct http1_state *state = state_of(exchange);
+
+	state->peer_done = true;
+	io_read_end(&exchange->uconn->io);
+	if (!exchange->sent_all)
+		exchange->events->on_half_closed(exchange);
+	else if (io_is_drained(&exchange->uconn->io))
+		end_tunnel(exchange);
+	else
+		io_await_empty(&exchange->uconn->io);
+}
+
 /* The peer's bytes are over. */
 static void
 end_of_input(struct exchange *exchange, bool clean)
 {
 	struct http1_state *state = state_of(exchange);
 
-	if (!exchange->got_bytes)
+	if (state->tunnel && clean && !exchange->uconn->io.broken)
+		half_close(exchange);
+	else if (state->tunnel)
+		end_tunnel(exchange);
+	else if (!exchange->got_bytes)
 		fail(exchange, EXCHANGE_CLOSED, "closed before it answered");
 	else if (!state->head_done)
 		fail(exchange, EXCHANGE_TRUNCATED, "closed inside the head");
@@ -225,19 +262,33 @@ answers_without_body(const struct exchange *exchange, unsigned status)
 	       !status_has_body(status);
 }
 
-/* An interim answer. False: it may not come here. */
-static bool
+/* An interim answer. */
+static void
 take_inform(
     struct exchange *exchange, const struct h1_response *head, const char *base)
 {
-	if (head->status == 101) {
-		fail(exchange, EXCHANGE_MALFORMED,
-		    "it switched protocols unasked");
-		return false;
-	}
 	if (head->status == 103)
 		exchange->events->on_inform(exchange, head, base);
-	return true;
+}
+
+/* RFC 9110 section 7.8: only to what was asked for. */
+static void
+take_switch(
+    struct exchange *exchange, struct h1_response *head, const char *base)
+{
+	struct http1_state *state = state_of(exchange);
+
+	if (!exchange->request->head.websocket || !head->websocket) {
+		fail(exchange, EXCHANGE_MALFORMED,
+		    "it switched protocols unasked");
+		return;
+	}
+	head->body = BODY_TUNNEL;
+	h1_body_init(&state->body, BODY_TUNNEL, 0);
+	state->tunnel = state->head_done = true;
+	exchange->sent_all = false;
+	io_keep_alive(&exchange->uconn->io);
+	exchange->events->on_head(exchange, head, base);
 }
 
 static void
@@ -291,8 +342,10 @@ read_head(struct exchange *exchange)
 		state->scanned = 0;
 		if (head.status >= 200)
 			take_head(exchange, &head, from);
-		else if (!take_inform(exchange, &head, from))
-			return false;
+		else if (UNLIKELY(head.status == 101))
+			take_switch(exchange, &head, from);
+		else
+			take_inform(exchange, &head, from);
 		if (state->finished)
 			return false;
 		if (state->paused && !state->head_done)
@@ -369,7 +422,7 @@ on_readable(struct exchange *exchange)
 	struct buf *buf;
 	ssize_t n;
 
-	if (state->finished)
+	if (state->finished || state->peer_done)
 		return;
 	if (state->paused) {
 		io_read_pause(io);
@@ -398,15 +451,27 @@ on_readable(struct exchange *exchange)
 static void
 on_drained(struct exchange *exchange)
 {
-	if (!state_of(exchange)->finished && !exchange->sent_all)
+	struct http1_state *state = state_of(exchange);
+
+	if (state->finished)
+		return;
+	if (!exchange->sent_all)
 		exchange->events->on_writable(exchange);
+	else if (state->peer_done && io_is_drained(&exchange->uconn->io))
+		end_tunnel(exchange);
 }
 
 static void
 on_closed(struct exchange *exchange, int error)
 {
+	struct http1_state *state = state_of(exchange);
+
+	if (state->finished)
+		return;
 	/* An answer may have come before; reading tells. A pause ends first. */
-	if (!state_of(exchange)->finished)
+	if (UNLIKELY(state->peer_done))
+		end_tunnel(exchange);
+	else
 		io_wake(&exchange->uconn->io);
 }
 
@@ -425,6 +490,8 @@ resume(struct exchange *exchange)
 	if (!state->paused || state->finished)
 		return;
 	state->paused = false;
+	if (UNLIKELY(state->peer_done))
+		return;
 	io_read_start(&exchange->uconn->io);
 	/* Also without kept bytes: the peer may have closed meanwhile. */
 	io_wake(&exchange->uconn->io);
