@@ -167,9 +167,30 @@ put_lens(struct fcgi_params *params, size_t name_len, size_t value_len)
 	put(params, lens, used);
 }
 
+/* Nearly always all of it fits into the open record: then it is copied without
+ * looking again at each piece. */
+static bool
+fits(const struct fcgi_params *params, size_t len)
+{
+	return !params->overflow && params->room - params->len >= len &&
+	       content_len(params) + len <= FCGI_CONTENT_MAX;
+}
+
 void
 fcgi_params_add(struct fcgi_params *params, struct str name, struct str value)
 {
+	if (name.len < 128 && value.len < 128 &&
+	    fits(params, 2 + name.len + value.len)) {
+		unsigned char *to = params->buf + params->len;
+
+		*to++ = (unsigned char)name.len;
+		*to++ = (unsigned char)value.len;
+		memcpy(to, name.ptr, name.len);
+		if (value.len > 0)
+			memcpy(to + name.len, value.ptr, value.len);
+		params->len += 2 + name.len + value.len;
+		return;
+	}
 	put_lens(params, name.len, value.len);
 	put(params, name.ptr, name.len);
 	put(params, value.ptr, value.len);

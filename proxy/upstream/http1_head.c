@@ -110,41 +110,6 @@ put_fields(struct writer *out, const struct request *request)
 	put(out, base + from, to - from);
 }
 
-static size_t
-put_octet(char *to, unsigned value)
-{
-	size_t n = 0;
-
-	if (value >= 100)
-		to[n++] = (char)('0' + value / 100);
-	if (value >= 10)
-		to[n++] = (char)('0' + value / 10 % 10);
-	to[n++] = (char)('0' + value % 10);
-	return n;
-}
-
-/* The common case by hand: inet_ntop costs a printf. */
-static void
-put_address(struct writer *out, const struct addr *addr)
-{
-	char text[ADDR_TEXT_MAX];
-	size_t len = 0;
-
-	if (LIKELY(addr->u.sa.sa_family == AF_INET)) {
-		const uint8_t *octets =
-		    (const uint8_t *)&addr->u.in.sin_addr.s_addr;
-
-		for (int i = 0; i < 4; i++) {
-			len += put_octet(text + len, octets[i]);
-			text[len++] = '.';
-		}
-		len--;
-	} else {
-		len = addr_format_host(addr, text);
-	}
-	put(out, text, len);
-}
-
 static struct str
 host_of(const struct request *request)
 {
@@ -157,13 +122,14 @@ static void
 put_origin(struct writer *out, const struct request *request, struct str prefix)
 {
 	const struct forwarded *forwarded = &request->forwarded;
+	char text[ADDR_TEXT_MAX];
 	struct str host =
 	    forwarded->host.len > 0 ? forwarded->host : host_of(request);
 
 	if (forwarded->client.len > 0 &&
 	    forwarded->client.u.sa.sa_family != AF_UNIX) {
 		PUT(out, "X-Forwarded-For: ");
-		put_address(out, &forwarded->client);
+		put(out, text, addr_format_host(&forwarded->client, text));
 		PUT(out, "\r\n");
 	}
 	if (forwarded->https)
