@@ -67,6 +67,7 @@ def served(client):
     return False
 
 
+@pytest.mark.threads
 @pytest.mark.parametrize("workers", [1, 3])
 def test_connections_per_address(daemon, port, workers):
     """So many of one address, whichever worker has them; others go on."""
@@ -656,6 +657,7 @@ def test_spool_has_a_cap(daemon, port):
         wait_for(lambda: not spool_files(one), 5)
 
 
+@pytest.mark.threads
 def test_spools_have_a_cap_together(daemon, port):
     """507 when all files together are too much; then room comes back."""
     with one_at_a_time() as origin:
