@@ -8,7 +8,8 @@ import scalws
 from raw import rows
 from raw.rows import CLOSED, EITHER, NOTHING_WHOLE, OPEN, Await, Pause
 
-PATIENCE = 3.0
+# Only a row that fails waits so long.
+PATIENCE = 8.0
 PLAIN = re.compile(rb"[A-Za-z0-9-]+")
 # RFC 9110 section 7.6.1, and Proxy, which a CGI would take for HTTP_PROXY.
 HOPS = {b"keep-alive", b"te", b"trailer", b"upgrade", b"proxy",
