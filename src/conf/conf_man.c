@@ -15,7 +15,7 @@ static const struct {
 	const char *title;
 	const char *about;
 } sections[] = {
-	{ "", "At the top", NULL },
+	{ "", "Keys at the top", NULL },
 	{ "apps.*", "Of an app: apps.NAME",
 	    "A key that names runtimes is for these only." },
 	{ "upstreams.*", "Of an upstream: upstreams.NAME", NULL },

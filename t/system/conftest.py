@@ -29,6 +29,8 @@ def pytest_unconfigure(config):
         shutil.rmtree(scalws.apps_directory().parent, ignore_errors=True)
 
 
+# Before pytest-xdist looks at the groups.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
     for item in items:
         if "root" in item.keywords and not scalws.ROOT:
