@@ -4,6 +4,7 @@ It reads what the proxy sends as strictly as the strictest server would; what
 it cannot read that way is kept in `broken` and fails the row that caused it.
 """
 import re
+import select
 import socket
 import struct
 import threading
@@ -21,6 +22,34 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nX-Origin: yes\r\n\r\n%s"
 
 class Broken(Exception):
     """The proxy sent what it must never send."""
+
+
+def has_input(sock):
+    """Bytes, an end or a connection that nobody has taken yet."""
+    try:
+        return bool(select.select([sock], [], [], 0)[0])
+    except (OSError, ValueError):       # closed meanwhile: look again
+        return True
+
+
+class Quiet:
+    """When has an origin of threads seen everything that was sent to it?"""
+
+    def is_quiet(self):
+        with self.lock:
+            conns = list(self.conns)
+            if self.connections != self.begun:
+                return False
+        return not has_input(self.listener) and all(
+            conn.closed_at or (conn.waits and not has_input(conn.sock))
+            for conn in conns)
+
+    def await_quiet(self, patience):
+        """Twice, for what is between two steps of a thread."""
+        for _ in range(2):
+            scalws.wait_for(self.is_quiet, patience, "the origin is quiet",
+                            every=0.0005)
+            time.sleep(0.0002)
 
 
 class Message:
@@ -53,6 +82,7 @@ class RawConn(scalws.OriginConn):
         self.raw = b""              # every byte that came
         self.message = None         # begun and not whole
         self.closed_at = None
+        self.waits = False          # for more to come
 
     def at_end(self):
         """Reads what still comes; False, for there is nothing to answer."""
@@ -60,7 +90,9 @@ class RawConn(scalws.OriginConn):
             self.more()
 
     def more(self):
+        self.waits = True
         data = self.sock.recv(262144)
+        self.waits = False
         if not data:
             raise scalws.Closed("end")
         self.raw += data
@@ -150,7 +182,7 @@ class RawConn(scalws.OriginConn):
         message.whole = True
 
 
-class RawOrigin(scalws.Origin):
+class RawOrigin(Quiet, scalws.Origin):
     """`scripts`: row name -> AnswerRow, for targets "/row/NAME"."""
 
     def __init__(self, scripts=None):
@@ -159,13 +191,14 @@ class RawOrigin(scalws.Origin):
         self.broken = []
         self.conns = []
         self.client_saw_head = threading.Event()
-        self.playing = 0
+        self.playing = self.begun = 0
         super().__init__(None)
 
     def run(self, sock):
         conn = RawConn(self, sock)
         with self.lock:
             self.conns.append(conn)
+            self.begun += 1
         try:
             self.serve_conn(conn)
         except (scalws.Closed, OSError):

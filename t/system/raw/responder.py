@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import scalws
 from raw import rows
-from raw.origin import Broken
+from raw.origin import Broken, Quiet
 
 BEGIN, ABORT, END, PARAMS, STDIN, STDOUT, STDERR, DATA = range(1, 9)
 
@@ -104,12 +104,14 @@ class FastConn:
         sock.settimeout(60)
         self.message = None
         self.closed_at = None
-        self.requests = 0
+        self.waits = False
 
     def take(self, n):
         parts = []
         while n > 0:
+            self.waits = True
             data = self.sock.recv(min(n, 1 << 20))
+            self.waits = False
             if not data:
                 raise scalws.Closed("end")
             parts.append(data)
@@ -172,20 +174,21 @@ class FastConn:
         return True
 
 
-class Responder(scalws.Origin):
+class Responder(Quiet, scalws.Origin):
     """`scripts`: row name -> AnswerRow, by QUERY_STRING of "/row.php"."""
 
     def __init__(self, path, scripts):
         self.scripts = scripts
         self.messages, self.broken, self.conns = [], [], []
         self.client_saw_head = threading.Event()
-        self.playing = 0
+        self.playing = self.begun = 0
         super().__init__(None, path=path)
 
     def run(self, sock):
         conn = FastConn(sock)
         with self.lock:
             self.conns.append(conn)
+            self.begun += 1
         try:
             while self.serve_one(conn):
                 pass
@@ -206,7 +209,6 @@ class Responder(scalws.Origin):
         message = conn.read_head()
         if message is None:
             return False
-        conn.requests += 1
         script = None
         if message.get(b"SCRIPT_NAME") == b"/row.php":
             script = self.scripts.get(

@@ -91,6 +91,7 @@ class Bench:
                             timeout=PATIENCE * scalws.SLOW)
         if answer.status != 200 or answer.body != target.encode():
             raise Wrong(f"the next request got another answer: {answer}")
+        self.origin.await_quiet(PATIENCE)
 
     def received(self):
         with self.origin.lock:
