@@ -6,6 +6,7 @@
 #include "proxy/front/conn.h"
 
 #include <linux/sockios.h>
+#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -176,10 +177,25 @@ on_readable(struct io *io)
 		h1_readable(conn);
 }
 
+/* It reads what it gets, and more at a time costs less. */
+static void
+trust_reader(struct conn *conn)
+{
+	unsigned bytes = READER_UNSENT_BYTES;
+
+	conn->is_reader = true;
+	if (setsockopt(conn->io.fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes,
+		sizeof(bytes)) == -1)
+		log_debug("c=%d: no TCP_NOTSENT_LOWAT", conn->io.fd);
+}
+
 static void
 on_drained(struct io *io)
 {
 	struct conn *conn = CONTAINER_OF(io, struct conn, io);
+
+	if (!conn->is_reader && io->sent_bytes >= READER_BYTES)
+		trust_reader(conn);
 
 	if (conn->state == CONN_LAST) {
 		if (io_is_drained(io))

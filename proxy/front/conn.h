@@ -30,6 +30,10 @@
 #define LINGER_MS 5000
 #define LINGER_BYTES_MAX ((uint64_t)16 << 20)
 
+/* Who has taken so much may have more waiting in the kernel. */
+#define READER_BYTES ((uint64_t)512 << 10)
+#define READER_UNSENT_BYTES (1u << 20)
+
 enum conn_state {
 	CONN_IDLE,    /* no byte of a request is here */
 	CONN_HEAD,    /* a part of a head is here */
@@ -91,6 +95,7 @@ struct conn {
 	bool said_continue;
 	bool flushes_always;
 	bool is_running; /* h1_run is below us */
+	bool is_reader;  /* of READER_BYTES */
 	bool is_cut;     /* an answer cannot go on: abort from the loop */
 };
 

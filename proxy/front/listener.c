@@ -77,11 +77,22 @@ choose_worker(const struct worker *worker, unsigned *total)
 struct handed {
 	struct mail mail;
 	struct address_count *addresses;
+	uint32_t serial; /* of the configuration it was accepted under */
 	int fd;
 	uint32_t listener_key;
 	bool has_data;
 	struct conn_peer peer;
 };
+
+/* Workers take over a configuration one after the other: this one may not know
+ * the listener yet, or have no configuration at all. */
+static bool
+is_ahead_of(const struct handed *handed, struct worker *worker)
+{
+	return !atomic_load(&worker->stopping) &&
+	       (worker->snapshot == NULL ||
+		   (int32_t)(worker->snapshot->serial - handed->serial) < 0);
+}
 
 static void
 take_handed(struct worker *worker, struct mail *mail)
@@ -89,7 +100,12 @@ take_handed(struct worker *worker, struct mail *mail)
 	struct handed *handed = CONTAINER_OF(mail, struct handed, mail);
 	struct front *front = front_of(worker);
 
-	if (front == NULL) {
+	if (UNLIKELY(is_ahead_of(handed, worker))) {
+		/* Behind the mail that brings it. */
+		worker_post(worker, mail);
+		return;
+	}
+	if (front == NULL || worker->snapshot == NULL) {
 		/* It came after the end. */
 		close(handed->fd);
 		if (handed->peer.is_counted)
@@ -111,6 +127,7 @@ hand_over(struct front *front, unsigned to, int fd,
 
 	handed->mail.deliver = take_handed;
 	handed->addresses = front->addresses;
+	handed->serial = front->worker->snapshot->serial;
 	handed->fd = fd;
 	handed->listener_key = listener->key;
 	handed->has_data = listener->is_deferred;
@@ -261,8 +278,9 @@ on_accept(evutil_socket_t fd, short what, void *arg)
 /* ---- listeners ---- */
 
 /* How much of an answer may wait in the kernel unsent, beyond what is on its
- * way; connections inherit it. Without it a client that does not read costs
- * megabytes there, and its app never feels it. */
+ * way; connections inherit it (conn.c raises it for those that read). Without
+ * it a client that does not read costs megabytes there, and its app never feels
+ * it. */
 static void
 bound_unsent(const struct front *front, int fd)
 {

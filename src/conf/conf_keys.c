@@ -134,8 +134,8 @@ const struct conf_key conf_keys[] = {
 	    .min = 16 * K, .max = 16 * M, .preset = "64K",
 	    IN(conf, limits.buffer_bytes),
 	    .help = "What may wait in memory for a slow client or app, each "
-		"way and request. The kernel keeps as much again, and what is "
-		"on its way." },
+		"way and request. The kernel keeps twice as much again for a "
+		"client, 1 MiB for one that reads." },
 	{ .path = "limits.spool_bytes", .type = CONF_TYPE_BYTES,
 	    .max = ANY_SIZE, .preset = "1G", IN(conf, limits.spool_bytes),
 	    .help = "Largest body that is kept in a temporary file; beyond it "

@@ -690,3 +690,30 @@ def test_spool_without_a_directory(daemon, port):
         assert get(port, "/", "POST", body=b"x" * 30000).status == 200
         (one.dir / "away").rename(one.tmp)
         assert get(port, "/", "POST", body=b"x" * 300000).status == 200
+
+
+# --- the first connections -------------------------------------------------------
+
+@pytest.mark.threads
+def test_clients_that_wait_for_the_start(daemon):
+    """Workers begin one after the other; a connection that is handed to one
+    that has no configuration yet waits for it."""
+    for _ in range(5):
+        port = scalws.free_port()
+        one = daemon({"workers": 8, "defer_accept": False, "sites": [{
+            "listen": [f"127.0.0.1:{port}"],
+            "routes": [{"path": "*", "respond": {"body": "x"}}]}]},
+            start=False)
+        one.spawn()
+
+        def work(i):
+            def one_more():
+                try:
+                    return Client(port)
+                except OSError:
+                    return None
+            with wait_for(one_more, 20) as client:
+                return client.exchange().status
+        assert scalws.parallel(64, work) == [200] * 64
+        one.wait_ready()
+        assert one.status()["proxy"]["restarts"] == 0
