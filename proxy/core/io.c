@@ -542,6 +542,21 @@ io_close(struct io *io)
 	drop_queue(io);
 }
 
+int
+io_detach(struct io *io)
+{
+	int fd = io->fd;
+
+	if (io->mask != 0)
+		event_del(&io->event);
+	io->fd = -1;
+	io->mask = 0;
+	io->wants_read = false;
+	list_remove(&io->later.node);
+	drop_queue(io);
+	return fd;
+}
+
 bool
 io_looks_alive(struct io *io)
 {

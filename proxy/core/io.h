@@ -149,6 +149,9 @@ void io_await_empty(struct io *io);
 void io_shutdown(struct io *io);
 /* Close at once; what is queued is lost. Safe to call twice. */
 void io_close(struct io *io);
+/* Give up the descriptor without closing it: it is the caller's, and this io is
+ * closed. Nothing may be queued. */
+int io_detach(struct io *io) MUST_CHECK;
 /* Is the other end still there and silent, as far as the kernel knows? For idle
  * uconns before they are used again: one recv(MSG_PEEK), only called when the
  * loop may be late. Bytes that nobody asked for count as no. */

@@ -495,11 +495,30 @@ resume(struct exchange *exchange)
 	io_wake(&exchange->uconn->io);
 }
 
+/* The process goes on; when it has answered, it is free. The uconn can follow
+ * it to there without us. */
+static void
+let_it_drain(struct exchange *exchange)
+{
+	struct fastcgi_state *state = state_of(exchange);
+	struct uconn *uconn = exchange->uconn;
+	const struct buf *buf = state->buf;
+
+	uconn->reply = state->reply;
+	uconn->can_drain = true;
+	if (buf != NULL)
+		uconn->can_drain = uconn_skip(
+		    uconn, buf->bytes + buf->start, buf->end - buf->start);
+}
+
 static void
 cancel(struct exchange *exchange)
 {
-	if (!state_of(exchange)->finished)
-		finish(exchange);
+	if (state_of(exchange)->finished)
+		return;
+	if (exchange->sent_all)
+		let_it_drain(exchange);
+	finish(exchange);
 }
 
 const struct exchange_ops exchange_fastcgi = {

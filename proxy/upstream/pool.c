@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "proxy/upstream/peer.h"
 #include "proxy/upstream/probe.h"
@@ -128,7 +129,8 @@ new_wait(struct pool *pool, struct upstream *upstream,
 	upstream_ref(upstream);
 	wait->limits = *ask->limits;
 	wait->buffer_bytes = ask->buffer_bytes;
-	wait->fresh = ask->fresh;
+	wait->fresh = wait->shared.fresh = ask->fresh;
+	wait->shared.fd = -1;
 	wait->on_ready = on_ready;
 	wait->arg = arg;
 	return wait;
@@ -224,8 +226,17 @@ deliver_turn(struct worker *worker, struct mail *mail)
 	struct uconn *uconn = wait->shared.uconn;
 
 	timer_disarm(&wait->timer);
+	if (wait->shared.fd != -1 && pool != NULL) {
+		uconn = uconn_adopt(pool, peer, &wait->limits,
+		    wait->buffer_bytes, wait->shared.fd, wait->shared.served);
+		peer_unref(peer);
+		peer = NULL;
+	} else if (wait->shared.fd != -1) {
+		close(wait->shared.fd);
+	}
 	wait->shared.granted = NULL;
 	wait->shared.uconn = NULL;
+	wait->shared.fd = -1;
 	if (wait->is_cancelled || pool == NULL) {
 		if (peer != NULL)
 			undo_grant(peer);
@@ -413,24 +424,33 @@ may_keep(const struct uconn *uconn, int idle_ms)
 	       !registry_is_draining(uconn->pool->registry);
 }
 
-/* Somebody waits for the slot of this connection: it goes straight to a waiter
- * of this worker, or ends so that another's can connect. */
-static void
-pass_on(struct uconn *uconn)
+/* Somebody may wait for the slot of this connection, at any worker: it goes to
+ * him as it is. Closing it and letting him connect would cost both sides, and
+ * for a moment the peer would have one connection too many. */
+static bool
+hand_over(struct uconn *uconn)
 {
+	struct peer *peer = uconn->peer;
 	struct worker *worker = uconn->pool->worker;
-	struct upstream_wait *next =
-	    upstream_next_of(uconn->peer->upstream, worker);
+	struct upstream_wait *next = upstream_next(peer->upstream);
 
-	if (next == NULL) {
-		uconn_end(uconn);
-		return;
-	}
-	atomic_fetch_add(&uconn->peer->in_flight, 1);
-	uconn->is_in_flight = true;
-	next->uconn = uconn;
+	if (next == NULL)
+		return false;
+	atomic_fetch_add(&peer->in_flight, 1);
 	next->failure = POOL_OK;
-	worker_post(worker, &next->mail);
+	if (next->worker == worker) {
+		if (uconn->state != UCONN_BUSY)
+			uconn_set_busy(uconn);
+		uconn->is_in_flight = true;
+		next->uconn = uconn;
+	} else {
+		peer_ref(peer);
+		next->granted = peer;
+		next->served = uconn->served;
+		next->fd = uconn_detach(uconn);
+	}
+	worker_post(next->worker, &next->mail);
+	return true;
 }
 
 /* Lent no more; a clean connection. */
@@ -451,8 +471,13 @@ keep_or_close(struct uconn *uconn)
 		return;
 	}
 	if (slot_is_connection && upstream_has_waiters(peer->upstream)) {
-		pass_on(uconn);
-		return;
+		if (hand_over(uconn))
+			return;
+		/* Who is next wants a fresh one. */
+		if (upstream_has_waiters(peer->upstream)) {
+			uconn_end(uconn);
+			return;
+		}
 	}
 	if (uconn->holds_slot && !slot_is_connection) {
 		uconn->holds_slot = false;
@@ -482,6 +507,7 @@ pool_release(struct pool *pool, struct uconn **uconn_at)
 
 	*uconn_at = NULL;
 	leave_exchange(uconn);
+	uconn->can_drain = false;
 	uconn->served++;
 	peer_worked(uconn->peer);
 	keep_or_close(uconn);
@@ -507,7 +533,30 @@ pool_close(struct pool *pool, struct uconn **uconn_at, bool failed)
 void
 pool_abandon(struct pool *pool, struct uconn **uconn_at)
 {
-	pool_close(pool, uconn_at, false);
+	struct uconn *uconn = *uconn_at;
+
+	if (!uconn->can_drain || !uconn->holds_slot) {
+		pool_close(pool, uconn_at, false);
+		return;
+	}
+	*uconn_at = NULL;
+	leave_exchange(uconn);
+	if (uconn->reply.ended)
+		pool_uconn_clean(uconn);
+	else
+		uconn_drain(uconn);
+}
+
+void
+pool_uconn_clean(struct uconn *uconn)
+{
+	uconn->can_drain = false;
+	uconn->served++;
+	/* It answered before it had read all of us. */
+	if (!io_is_drained(&uconn->io))
+		uconn_end(uconn);
+	else
+		keep_or_close(uconn);
 }
 
 /* ---- what others want of us ---- */
@@ -516,9 +565,13 @@ void
 pool_evict(struct pool *pool, struct peer *peer)
 {
 	struct list *idle = &peer->local[pool->worker->index].idle;
+	struct uconn *uconn;
 
-	if (!list_is_empty(idle) && upstream_has_waiters(peer->upstream))
-		uconn_end(LIST_ENTRY(idle->prev, struct uconn, node));
+	if (list_is_empty(idle) || !upstream_has_waiters(peer->upstream))
+		return;
+	uconn = LIST_ENTRY(idle->prev, struct uconn, node);
+	if (!hand_over(uconn) && upstream_has_waiters(peer->upstream))
+		uconn_end(uconn);
 }
 
 static void

@@ -74,11 +74,12 @@ void pool_cancel(struct pool *pool, struct pool_wait **wait);
 
 /* The three ways to give a uconn back; each sets it to NULL.
  * release: the exchange ended cleanly, keep the connection for another.
- * close: it is of no use. `failed`: the peer's fault, it is avoided for a
- * while. abandon: somebody left while the peer works. A peer that does one
- * thing at a time goes on working: our side is shut down, its bytes are read
- * and dropped, and its slot is free when it closes (HACKING.md). Others are
- * closed. */
+ * close: it is of no use. `failed`: the peer's fault, it is avoided a while.
+ * abandon: somebody left while the peer works. A peer that does one thing at a
+ * time goes on working: its slot is free when it has answered to the end
+ * (FastCGI; the connection is kept), else our side is shut down, its bytes are
+ * read and dropped, and its slot is free when it closes (HACKING.md). Others
+ * are closed. */
 void pool_release(struct pool *pool, struct uconn **uconn);
 void pool_close(struct pool *pool, struct uconn **uconn, bool failed);
 void pool_abandon(struct pool *pool, struct uconn **uconn);

@@ -122,21 +122,43 @@ on_ending_long(struct worker *worker, struct timer *timer)
 	    peer->text, ENDING_WARN_MS / 1000);
 }
 
-void
-uconn_end(struct uconn *uconn)
+int
+uconn_detach(struct uconn *uconn)
+{
+	leave_list(uconn);
+	uconn->state = UCONN_CLOSED;
+	timer_disarm(&uconn->timer);
+	worker_defer(uconn->pool->worker, &uconn->deferred);
+	return io_detach(&uconn->io);
+}
+
+static void
+watch_ending(struct uconn *uconn, enum uconn_state state)
 {
 	struct worker *worker = uconn->pool->worker;
 
-	if (uconn->state == UCONN_CLOSED || uconn->state == UCONN_ENDING)
-		return;
 	leave_list(uconn);
-	uconn->state = UCONN_ENDING;
+	uconn->state = state;
 	uconn->exchange = NULL;
 	list_push_back(&local_of(uconn)->ending, &uconn->node);
 	timer_arm(worker,
 	    timer_class_of(worker, ENDING_WARN_MS, on_ending_long),
 	    &uconn->timer);
 	io_read_start(&uconn->io);
+}
+
+void
+uconn_drain(struct uconn *uconn)
+{
+	watch_ending(uconn, UCONN_DRAINING);
+}
+
+void
+uconn_end(struct uconn *uconn)
+{
+	if (uconn->state == UCONN_CLOSED || uconn->state == UCONN_ENDING)
+		return;
+	watch_ending(uconn, UCONN_ENDING);
 	io_shutdown(&uconn->io);
 }
 
@@ -321,7 +343,45 @@ uconn_new(struct pool *pool, struct peer *peer,
 	return uconn;
 }
 
+struct uconn *
+uconn_adopt(struct pool *pool, struct peer *peer,
+    const struct pool_limits *limits, uint32_t buffer_bytes, int fd,
+    uint32_t served)
+{
+	struct uconn *uconn = new_uconn(pool, peer, limits, buffer_bytes, true);
+
+	take_fd(uconn, fd, true);
+	uconn->served = served;
+	uconn_set_busy(uconn);
+	io_read_start(&uconn->io);
+	return uconn;
+}
+
 /* ---- what the io says ---- */
+
+bool
+uconn_skip(struct uconn *uconn, const char *from, size_t len)
+{
+	const unsigned char *at = (const unsigned char *)from, *data;
+	size_t used, data_len;
+
+	for (;;) {
+		switch (fcgi_reply_read(
+		    &uconn->reply, at, len, &used, &data, &data_len)) {
+		case FCGI_REPLY_STDOUT:
+		case FCGI_REPLY_STDERR:
+			at += used;
+			len -= used;
+			continue;
+		case FCGI_REPLY_MORE:
+			return true;
+		case FCGI_REPLY_END:
+			return used == len;
+		case FCGI_REPLY_BAD:
+			return false;
+		}
+	}
+}
 
 static void
 drop_bytes(struct uconn *uconn)
@@ -330,9 +390,15 @@ drop_bytes(struct uconn *uconn)
 	struct buf *buf = buf_get(worker);
 	ssize_t n = io_read(&uconn->io, buf->bytes, buf->room);
 
-	buf_put(worker, &buf);
 	if (n == IO_EOF || n == IO_BROKEN)
 		uconn_close(uconn);
+	else if (n > 0 && uconn->state == UCONN_DRAINING) {
+		if (!uconn_skip(uconn, buf->bytes, (size_t)n))
+			uconn_end(uconn);
+		else if (uconn->reply.ended)
+			pool_uconn_clean(uconn);
+	}
+	buf_put(worker, &buf);
 }
 
 static void
@@ -352,6 +418,7 @@ on_readable(struct io *io)
 		uconn_close(uconn);
 		return;
 	case UCONN_ENDING:
+	case UCONN_DRAINING:
 		drop_bytes(uconn);
 		return;
 	case UCONN_CONNECTING:
@@ -383,6 +450,7 @@ on_closed(struct io *io, int error)
 		uconn_close(uconn);
 		return;
 	case UCONN_ENDING:
+	case UCONN_DRAINING:
 		/* Reading goes on until the peer's end. */
 	case UCONN_CONNECTING:
 	case UCONN_CLOSED:

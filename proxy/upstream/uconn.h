@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "fcgi/fcgi.h"
 #include "proxy/core/io.h"
 #include "proxy/core/worker.h"
 #include "proxy/upstream/pool.h"
@@ -25,6 +26,7 @@ enum uconn_state {
 	UCONN_BUSY,       /* lent, or on its way to who waits */
 	UCONN_IDLE,       /* kept; its event tells when the peer closes */
 	UCONN_ENDING,     /* our side is shut down, we wait for theirs */
+	UCONN_DRAINING,   /* nobody wants the answer, but it comes to its end */
 };
 
 struct uconn {
@@ -48,6 +50,10 @@ struct uconn {
 	int64_t begun_us, connected_us;
 
 	/* pool.c's and uconn.c's own */
+	/* FastCGI: an answer that nobody wants any more, as far as it was read.
+	 * At its end the connection is as good as new. */
+	bool can_drain;
+	struct fcgi_reply reply;
 	bool holds_slot;   /* of its peer */
 	bool is_in_flight; /* counted in peer->in_flight */
 	uint32_t idle_max;
@@ -74,6 +80,14 @@ struct pool {
 struct uconn *uconn_new(struct pool *pool, struct peer *peer,
     const struct pool_limits *limits, uint32_t buffer_bytes,
     bool holds_slot) MUST_CHECK;
+/* A kept connection that came from another worker, with what was taken of the
+ * peer for it. BUSY. */
+struct uconn *uconn_adopt(struct pool *pool, struct peer *peer,
+    const struct pool_limits *limits, uint32_t buffer_bytes, int fd,
+    uint32_t served) MUST_CHECK;
+/* Give up the descriptor of an idle or clean one, for another worker. Nothing
+ * is given back: slot and open go with it. */
+int uconn_detach(struct uconn *uconn) MUST_CHECK;
 /* Close it now, give back what it holds. The memory goes at the end of the loop
  * round. Safe to call twice. */
 void uconn_close(struct uconn *uconn);
@@ -82,11 +96,16 @@ void uconn_close(struct uconn *uconn);
 void uconn_end(struct uconn *uconn);
 /* Give back the memory of a closed one now, because the pool ends. */
 void uconn_free(struct uconn *uconn);
+/* Read the answer to its end (can_drain), then pool_uconn_clean. */
+void uconn_drain(struct uconn *uconn);
+/* Use up bytes of such an answer; false: they are none. */
+bool uconn_skip(struct uconn *uconn, const char *from, size_t len) MUST_CHECK;
 /* Move between the lists, with the counts that belong to it. */
 void uconn_set_busy(struct uconn *uconn);
 void uconn_set_idle(struct uconn *uconn, int idle_ms);
 /* It came up, or not (*error). pool.c's. */
 void pool_uconn_up(struct uconn *uconn);
+void pool_uconn_clean(struct uconn *uconn);
 void pool_uconn_failed(struct uconn *uconn, enum pool_failure failure);
 
 #endif

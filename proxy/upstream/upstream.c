@@ -248,6 +248,7 @@ upstream_enqueue(struct upstream *upstream, struct upstream_wait *wait,
 	wait->deadline_ms = clock_now_ms() + queue_timeout_ms;
 	wait->granted = NULL;
 	wait->uconn = NULL;
+	wait->fd = -1;
 	pthread_mutex_lock(&upstream->lock);
 	failure = judge_wait(upstream, wait->deadline_ms);
 	if (failure == POOL_OK && upstream->queue.count >= queue_length)
@@ -296,14 +297,14 @@ upstream_slot_freed(struct upstream *upstream)
 }
 
 struct upstream_wait *
-upstream_next_of(struct upstream *upstream, const struct worker *worker)
+upstream_next(struct upstream *upstream)
 {
 	struct upstream_wait *wait = NULL;
 	struct queue_node *node;
 
 	pthread_mutex_lock(&upstream->lock);
 	node = queue_peek(&upstream->queue);
-	if (node != NULL && wait_of(node)->worker == worker)
+	if (node != NULL && !wait_of(node)->fresh)
 		wait = take_next(upstream);
 	pthread_mutex_unlock(&upstream->lock);
 	return wait;

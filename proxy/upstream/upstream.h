@@ -28,6 +28,7 @@
 struct upstream_wait {
 	struct queue_node queued; /* under the upstream's lock, as in_queue */
 	bool in_queue;
+	bool fresh; /* wants no kept connection */
 	struct worker *worker;
 	int64_t deadline_ms;
 	/* The answer, posted to the worker once it is out of the queue: a peer
@@ -35,6 +36,8 @@ struct upstream_wait {
 	 * why there is none; or a uconn of that worker itself. */
 	struct mail mail;
 	struct peer *granted;
+	int fd; /* a kept connection to `granted`, from another worker; or -1 */
+	uint32_t served; /* ... and what it has served */
 	struct uconn *uconn;
 	enum pool_failure failure;
 };
@@ -87,10 +90,10 @@ bool upstream_dequeue(
     struct upstream *upstream, struct upstream_wait *wait) MUST_CHECK;
 /* A slot or a peer became free: give it to who waits. */
 void upstream_slot_freed(struct upstream *upstream);
-/* The next waiter's turn, when it is one of this worker: it is taken out of the
- * queue and the caller posts the mail. Else NULL. */
-struct upstream_wait *upstream_next_of(
-    struct upstream *upstream, const struct worker *worker) MUST_CHECK;
+/* The next waiter, to be given a kept connection: it is taken out of the queue
+ * and the caller posts the mail. NULL: nobody waits, or who is next wants a
+ * fresh one. */
+struct upstream_wait *upstream_next(struct upstream *upstream) MUST_CHECK;
 
 /* What to say to a client (Retry-After seconds, and a sentence). */
 #define UPSTREAM_SAY_MAX 160
