@@ -25,7 +25,7 @@ static struct {
 	char lines[1024];
 	char body[1024];
 	size_t body_len;
-	int n_end, n_abort, n_fixed;
+	int n_end, n_abort, n_fixed, n_shutdown;
 	bool is_full, is_gone;
 } told;
 
@@ -89,6 +89,12 @@ front_fixed(
 }
 
 static void
+front_shutdown(struct request *request)
+{
+	told.n_shutdown++;
+}
+
+static void
 front_body(struct request *request)
 {
 }
@@ -103,6 +109,7 @@ static const struct front_ops front = {
 	.fixed = front_fixed,
 	.body_resume = front_body,
 	.body_wanted = front_body,
+	.shutdown = front_shutdown,
 };
 
 /* ---- a handler that writes down ---- */
@@ -168,7 +175,8 @@ on_body(struct request *request, const char *from, size_t len, bool last)
 	size_t n = len < heard.takes ? len : heard.takes;
 
 	ck_assert_uint_lt(heard.body_len + n, sizeof(heard.body));
-	memcpy(heard.body + heard.body_len, from, n);
+	if (n > 0)
+		memcpy(heard.body + heard.body_len, from, n);
 	heard.body_len += n;
 	heard.got_last |= last && n == len;
 	if (heard.ends_in_body) {
@@ -563,6 +571,36 @@ START_TEST(head_has_no_body)
 }
 END_TEST
 
+/* No limit of bodies, bytes although a 101 has none, two ends. */
+START_TEST(a_tunnel_carries_what_comes)
+{
+	struct response_head head = { .status = 101, .tunnel = true };
+	struct request *request;
+
+	set_up();
+	ck_assert(ask("GET /small HTTP/1.1\r\nHost: a.example\r\n"
+		      "Connection: upgrade\r\nUpgrade: websocket\r\n\r\n"));
+	request = told.request;
+	ck_assert(request->body_is_whole);
+	ck_assert_int_eq(response_start(request, &head), RESPONSE_OK);
+	ck_assert(!request->body_is_whole);
+	ck_assert_int_eq(response_write(request, "down", 4), RESPONSE_OK);
+	ck_assert_str_eq(told.body, "down");
+	ck_assert_uint_eq(
+	    request_body(request, "more than ten bytes", 19, false), 19);
+	ck_assert_uint_eq(request_body(request, NULL, 0, true), 0);
+	ck_assert(heard.got_last);
+	ck_assert(request->body_is_whole);
+	ck_assert_uint_eq(request->body_seen, 19);
+	response_shutdown(request);
+	ck_assert_int_eq(told.n_shutdown, 1);
+	ck_assert_int_eq(told.n_end + told.n_abort, 0);
+	response_end(request);
+	ck_assert_int_eq(told.n_end, 1);
+	tear_down();
+}
+END_TEST
+
 START_TEST(refused_heads_are_answered_and_counted)
 {
 	struct request *request;
@@ -948,6 +986,7 @@ main(void)
 		bodies_have_a_limit, a_handler_may_end_inside_a_body,
 		abort_before_and_after_the_head,
 		a_gone_client_gets_nothing_more, head_has_no_body,
+		a_tunnel_carries_what_comes,
 		refused_heads_are_answered_and_counted, request_ids,
 		scratch_is_bounded, error_pages_follow_accept,
 		error_pages_are_whole, combined_lines_are_escaped,
