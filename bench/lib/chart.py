@@ -47,6 +47,8 @@ def legend(colors):
 
 
 def write(path, rows):
+    if not any(row.get(key) for row in rows for key, _ in PANELS):
+        return
     names = list(dict.fromkeys(row["server"] for row in rows))
     colors = {name: COLORS[number % len(COLORS)]
               for number, name in enumerate(names)}
