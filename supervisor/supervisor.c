@@ -39,6 +39,9 @@
 #define SWEEP_MS 20
 #define SWEEPS 50 /* passes without a stray until it is over */
 #define STOP_CHECK_MS 20
+/* timeout(1) and some init programs signal the process and then its group: two
+ * signals within this time are one wish. */
+#define SAME_STOP_MS 200
 
 static const int signal_numbers[] = { SIGTERM, SIGINT, SIGHUP, SIGUSR1 };
 
@@ -189,6 +192,7 @@ begin_stop(struct supervisor *supervisor)
 	log_info("stopping: requests have %d s to end",
 	    conf->limits.drain_timeout_ms / 1000);
 	supervisor->stopping = true;
+	supervisor->stop_ms = clock_now_ms();
 	notify_state("STOPPING=1");
 	reload_cancel(supervisor);
 	proxy_proc_stop(supervisor->proxy, conf->limits.drain_timeout_ms);
@@ -280,7 +284,8 @@ on_signal(evutil_socket_t signal_no, short what, void *arg)
 	default: /* SIGTERM, SIGINT */
 		if (!supervisor->stopping)
 			begin_stop(supervisor);
-		else if (!supervisor->stopping_now)
+		else if (!supervisor->stopping_now &&
+			 clock_now_ms() - supervisor->stop_ms >= SAME_STOP_MS)
 			stop_now(supervisor);
 		break;
 	}

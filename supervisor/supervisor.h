@@ -63,6 +63,7 @@ struct supervisor {
 	size_t nofile_was; /* soft limit that apps get back */
 	int64_t started_ms;
 	bool stopping, stopping_now;
+	int64_t stop_ms; /* monotonic; when stopping began */
 	bool told_ready; /* READY=1 was sent */
 	bool told_port;  /* that PORT can be reached by local users */
 	int log_fd;      /* error_log, or 2 */

@@ -166,6 +166,17 @@ def test_second_signal_ends_it_at_once(daemon, port, apps):
     one.expect_exit = one.process.returncode
 
 
+def test_signal_sent_twice_is_one_wish(daemon, port, apps):
+    """timeout(1) signals a process and then its group: still a clean stop."""
+    one = serve(daemon, port, misbehave(apps))
+    one.wait_running("a")
+    one.signal(signal.SIGTERM)
+    one.signal(signal.SIGTERM)
+    one.wait(20)
+    assert "stopping at once" not in one.log()
+    one.assert_nothing_left()
+
+
 def test_kill_9_of_the_supervisor(daemon, port, apps):
     """Listeners are free at once, apps and proxy end, a new one can start."""
     one = serve(daemon, port, misbehave(apps, "--stubborn", "--children",
