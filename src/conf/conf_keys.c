@@ -395,7 +395,8 @@ const struct conf_key conf_keys[] = {
 	    .min = 1, .max = DAY, .preset = "1h",
 	    IN(conf_app, stream_timeout_ms),
 	    .help = "The same for streams: answers of type "
-		"text/event-stream or with X-Accel-Buffering: no." },
+		"text/event-stream or with X-Accel-Buffering: no. A WebSocket "
+		"is closed when both sides were silent for so long." },
 	{ .path = "apps.*.idle_timeout", .type = CONF_TYPE_DURATION,
 	    .runtimes = CONF_FOR_PYTHON | CONF_FOR_NODE, .max = 70 * SECONDS,
 	    .preset = "60s", IN(conf_app, idle_timeout_ms),
@@ -467,7 +468,8 @@ const struct conf_key conf_keys[] = {
 	    .min = 1, .max = DAY, .preset = "1h",
 	    IN(conf_upstream, stream_timeout_ms),
 	    .help = "The same for streams: answers of type "
-		"text/event-stream or with X-Accel-Buffering: no." },
+		"text/event-stream or with X-Accel-Buffering: no. A WebSocket "
+		"is closed when both sides were silent for so long." },
 	{ .path = "upstreams.*.idle_timeout", .type = CONF_TYPE_DURATION,
 	    .max = HOUR, .preset = "4s", IN(conf_upstream, idle_timeout_ms),
 	    .help = "How long a connection is kept idle." },
