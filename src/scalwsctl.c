@@ -140,10 +140,12 @@ static int
 connect_to(const char *path)
 {
 	struct addr addr;
-	int fd;
+	char *full = path[0] == '/' ? NULL : realpath(path, NULL);
+	int fd, good = addr_unix(full != NULL ? full : path, &addr);
 
-	if (addr_unix(path, &addr) == -1) {
-		fprintf(stderr, "scalwsctl: %s: no path of a socket\n", path);
+	free(full);
+	if (good == -1) {
+		fprintf(stderr, "scalwsctl: %s: no such socket\n", path);
 		return -1;
 	}
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -39,10 +39,12 @@ add_printable(struct strbuf *to, const char *text)
 	}
 }
 
-/* "file:line: path: message: reason\n", each part only where there is one. */
-static void PRINTF_LIKE(5, 0)
-    add_line(struct strbuf *to, const struct conf_where *where,
-	const char *path, const char *reason, const char *fmt, va_list args)
+/* "file:line: kind: path: message: reason\n", each part only where there is
+ * one.
+ */
+static void PRINTF_LIKE(6, 0) add_line(struct strbuf *to,
+    const struct conf_where *where, const char *kind, const char *path,
+    const char *reason, const char *fmt, va_list args)
 {
 	char *message = NULL;
 
@@ -54,6 +56,7 @@ static void PRINTF_LIKE(5, 0)
 			strbuf_printf(to, ":%d", where->line);
 		strbuf_add_text(to, ": ");
 	}
+	strbuf_add_text(to, kind);
 	if (path != NULL && path[0] != '\0') {
 		add_printable(to, path);
 		strbuf_add_text(to, ": ");
@@ -88,7 +91,7 @@ static int PRINTF_LIKE(5, 0)
 	if (errors->count > CONF_ERRORS_MAX)
 		count_more(&errors->text, errors->count - CONF_ERRORS_MAX);
 	else
-		add_line(&errors->text, where, path, reason, fmt, args);
+		add_line(&errors->text, where, "", path, reason, fmt, args);
 	return -1;
 }
 
@@ -130,6 +133,7 @@ conf_errors_warn(struct conf_errors *errors, const struct conf_where *where,
 		count_more(
 		    &errors->warnings_text, errors->warnings - CONF_ERRORS_MAX);
 	else
-		add_line(&errors->warnings_text, where, path, NULL, fmt, args);
+		add_line(&errors->warnings_text, where, "warning: ", path, NULL,
+		    fmt, args);
 	va_end(args);
 }
