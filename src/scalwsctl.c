@@ -141,7 +141,7 @@ connect_to(const char *path)
 {
 	struct addr addr;
 	char *full = path[0] == '/' ? NULL : realpath(path, NULL);
-	int fd, good = addr_unix(full != NULL ? full : path, &addr);
+	int error, fd, good = addr_unix(full != NULL ? full : path, &addr);
 
 	free(full);
 	if (good == -1) {
@@ -151,16 +151,17 @@ connect_to(const char *path)
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd != -1 && connect(fd, &addr.u.sa, addr.len) == 0)
 		return fd;
-	fprintf(stderr, "scalwsctl: %s: %s\n", path, strerror(errno));
-	if (errno == ENOENT || errno == ECONNREFUSED)
+	error = errno;
+	fprintf(stderr, "scalwsctl: %s: %s\n", path, strerror(error));
+	if (error == ENOENT || error == ECONNREFUSED)
 		fprintf(stderr, "scalwsctl: no scalwsd runs there; start it, "
 				"or name its socket with -s or its "
 				"configuration with -c\n");
-	else if (errno == EACCES)
+	else if (error == EACCES)
 		fprintf(stderr, "scalwsctl: try sudo, or be in the group "
 				"control.group of the configuration\n");
-	if (fd != -1)
-		close(fd);
+	fd_close(&fd);
+	errno = error;
 	return -1;
 }
 
@@ -276,6 +277,8 @@ ask(const struct invocation *invocation)
 			    "%s\n",
 			    strerror(errno));
 		close(fd);
+	} else if (errno == EACCES) {
+		code = CONTROL_DENIED;
 	}
 	strbuf_free(&request);
 	mem_free(found);

@@ -381,6 +381,11 @@ on_request(struct request *request, const void *prepared)
 		redirect(gate);
 		return HANDLER_HANDLED;
 	}
+	if (UNLIKELY(status == 500 && !upstream_is_up(route->upstream))) {
+		/* The root is what keeps the app from starting. */
+		say_unavailable(gate, POOL_BACKOFF);
+		return HANDLER_HANDLED;
+	}
 	if (UNLIKELY(status != 0)) {
 		gate_refuse(gate, status, why);
 		return HANDLER_HANDLED;

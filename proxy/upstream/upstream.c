@@ -343,6 +343,17 @@ word_of_state(enum upstream_app_state state, bool has_peers_now)
 	return "is stopped";
 }
 
+bool
+upstream_is_up(struct upstream *upstream)
+{
+	bool is_up;
+
+	pthread_mutex_lock(&upstream->lock);
+	is_up = has_peers(upstream);
+	pthread_mutex_unlock(&upstream->lock);
+	return is_up;
+}
+
 unsigned
 upstream_say(struct upstream *upstream, enum pool_failure failure,
     char text[UPSTREAM_SAY_MAX])

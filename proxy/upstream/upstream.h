@@ -99,6 +99,8 @@ struct upstream_wait *upstream_next(struct upstream *upstream) MUST_CHECK;
 #define UPSTREAM_SAY_MAX 160
 unsigned upstream_say(struct upstream *upstream, enum pool_failure failure,
     char text[UPSTREAM_SAY_MAX]);
+/* Is there a peer at all, busy or not? Any thread; takes the lock. */
+bool upstream_is_up(struct upstream *upstream);
 /* Is a peer capped, as far as this worker knows? Also true without peers. */
 bool upstream_is_capped(
     const struct upstream *upstream, const struct worker *worker);

@@ -319,6 +319,14 @@ def test_ini_settings(daemon, port, apps):
     assert get(port, "/env", host="example.com").json()["FOO"] == "bar"
 
 
+def test_root_that_is_not_there(daemon, port):
+    """The app cannot be started; clients are told that, and when to ask."""
+    serve(daemon, port, {"runtime": "php", "root": "/nonexistent/public"})
+    answer = get(port, host="example.com")
+    assert answer.status == 503
+    assert answer.get("Retry-After")
+
+
 def test_errors_of_scripts_go_to_the_apps_log(daemon, port, apps):
     directory = scalws.scratch()
     (directory / "index.php").write_text(
