@@ -30,8 +30,11 @@ def test_install(tmp_path):
         assert any(path.endswith(name) for path in found), (name, found)
     unit = next(tmp_path.rglob("scalws.service")).read_text()
     assert "Type=notify" in unit and "@" not in unit
-    # An edited configuration survives the next installation.
+    # The page names the file that was installed.
     conf = next(p for p in tmp_path.rglob("etc/scalws.conf"))
+    assert str(conf)[len(str(tmp_path)):] in next(
+        tmp_path.rglob("scalwsd.8")).read_text()
+    # An edited configuration survives the next installation.
     conf.write_text("mine\n")
     subprocess.run(["make", "-s", "-C", BUILD, "install",
                     f"DESTDIR={tmp_path}"], check=True, capture_output=True)
