@@ -223,7 +223,7 @@ def test_client_that_leaves_does_not_free_the_child(daemon, port, apps):
     one.wait_running("p")
     with Sampler(pool_socket(one)) as sampler:
         with Client(port) as client:
-            client.request("GET", "/slow?s=1.5", host="example.com")
+            client.request("GET", "/slow?s=4", host="example.com")
             wait_for(lambda: one.app("p")["in_flight"] == 1, 5)
         began = time.monotonic()
         assert get(port, host="example.com").status == 200
