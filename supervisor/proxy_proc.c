@@ -44,6 +44,8 @@ struct proxy_proc {
 	bool preparing;                 /* its answer is awaited */
 	proxy_prepared_cb *on_prepared; /* NULL: the first of this process */
 	void *prepared_arg;
+	proxy_committed_cb *on_committed; /* NULL: nobody waits */
+	void *committed_arg;
 	struct proxy_questions *questions;
 	char last_exit[PROCESS_EXIT_TEXT_MAX]; /* "": none has ended */
 };
@@ -194,8 +196,18 @@ hear_prepared(struct proxy_proc *proxy, struct frame_in *in)
 	if (rejected)
 		kill_process(proxy, answer.text);
 	else
-		proxy_proc_commit(proxy);
+		proxy_proc_commit(proxy, NULL, NULL);
 	return 0;
+}
+
+static void
+tell_committed(struct proxy_proc *proxy)
+{
+	proxy_committed_cb *on_committed = proxy->on_committed;
+
+	proxy->on_committed = NULL;
+	if (on_committed != NULL)
+		on_committed(proxy->committed_arg);
 }
 
 static int
@@ -205,7 +217,11 @@ hear_ready(struct proxy_proc *proxy, struct frame_in *in)
 
 	if (channel_get_serial(in, &ready) == -1)
 		return -1;
-	if (in->type == CHANNEL_RETIRED || proxy->state != PROXY_STARTING)
+	if (in->type == CHANNEL_RETIRED)
+		return 0;
+	if (ready.serial == proxy->serial)
+		tell_committed(proxy);
+	if (proxy->state != PROXY_STARTING)
 		return 0;
 	event_del(proxy->timer);
 	set_state(proxy, PROXY_READY, "");
@@ -303,6 +319,7 @@ release(struct proxy_proc *proxy)
 	if (on_prepared != NULL)
 		on_prepared(
 		    "the proxy died while it read it", proxy->prepared_arg);
+	tell_committed(proxy);
 }
 
 static void
@@ -584,8 +601,11 @@ tell_serial(struct proxy_proc *proxy, enum channel_type type)
 }
 
 void
-proxy_proc_commit(struct proxy_proc *proxy)
+proxy_proc_commit(
+    struct proxy_proc *proxy, proxy_committed_cb *on_committed, void *arg)
 {
+	proxy->on_committed = on_committed;
+	proxy->committed_arg = arg;
 	tell_serial(proxy, CHANNEL_COMMIT);
 }
 

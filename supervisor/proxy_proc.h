@@ -67,7 +67,11 @@ void proxy_proc_query(
 typedef void proxy_prepared_cb(const char *error, void *arg);
 void proxy_proc_prepare(struct proxy_proc *proxy, const struct conf *conf,
     proxy_prepared_cb *on_prepared, void *arg);
-void proxy_proc_commit(struct proxy_proc *proxy);
+/* Put it in force. `on_committed` comes once, later: every worker runs on it,
+ * or the process is gone (the next one begins with it). */
+typedef void proxy_committed_cb(void *arg);
+void proxy_proc_commit(
+    struct proxy_proc *proxy, proxy_committed_cb *on_committed, void *arg);
 void proxy_proc_abort(struct proxy_proc *proxy);
 
 #endif

@@ -168,6 +168,37 @@ note_fixed(struct reload *reload, const struct conf *now)
 		    "when the daemon is restarted\n");
 }
 
+/* An app that comes back with a name of before must not be taken for the one
+ * that was stopped then: told before requests can be for it. */
+static void
+tell_new_apps(struct supervisor *supervisor, const struct conf *conf)
+{
+	for (size_t i = 0; i < conf->n_apps; i++) {
+		struct channel_app message = { conf->apps[i].name,
+			CHANNEL_APP_STARTING, 0, "" };
+		const struct app *app =
+		    app_find(supervisor, conf->apps[i].name);
+
+		if (conf->apps[i].http && (app == NULL || app->removed))
+			proxy_proc_app_state(supervisor->proxy, &message);
+	}
+}
+
+/* No request is on the old configuration's way to an app any more. */
+static void
+on_committed(void *arg)
+{
+	struct reload *reload = arg;
+	struct supervisor *supervisor = reload->supervisor;
+
+	if (supervisor->stopping) {
+		finish(reload);
+		return;
+	}
+	listen_set_commit(supervisor->listens);
+	change_apps(reload);
+}
+
 static void
 on_prepared(const char *error, void *arg)
 {
@@ -183,10 +214,9 @@ on_prepared(const char *error, void *arg)
 	note_fixed(reload, reload->hold->conf);
 	supervisor->hold = reload->hold;
 	reload->hold = NULL;
-	proxy_proc_commit(supervisor->proxy);
-	listen_set_commit(supervisor->listens);
+	tell_new_apps(supervisor, supervisor->hold->conf);
+	proxy_proc_commit(supervisor->proxy, on_committed, reload);
 	conf_hold_unref(&old);
-	change_apps(reload);
 }
 
 void

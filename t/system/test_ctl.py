@@ -197,6 +197,24 @@ def test_reload_restarts_what_changed_and_drops_what_is_gone(two):
     assert [a["name"] for a in two.status()["apps"]] == ["web"]
 
 
+def test_reload_that_takes_an_app_away_and_brings_it_back(two):
+    """Its path is answered all the time, by the app or by what stood in."""
+    full = dict(two.conf)
+    less = dict(full, apps={"tick": full["apps"]["tick"]},
+                sites=[{"listen": full["sites"][0]["listen"], "routes": [
+                    {"path": "*", "respond": {"status": 200}}]}])
+    with scalws.Load(two.port, n=6) as load:
+        for _ in range(3):
+            load.wait_done(20)
+            two.write(less)
+            two.ok("reload")
+            load.wait_done(20)
+            two.write(full)
+            two.ok("reload")
+        load.wait_done(50)
+    assert not load.failed, load.failed[:3]
+
+
 def test_start_of_what_cannot_start_shows_its_last_words(daemon, port, apps):
     one = daemon({
         "sites": [{"listen": [f"127.0.0.1:{port}"],
