@@ -25,6 +25,7 @@
 #include "supervisor/supervisor.h"
 
 #define CLIENTS_MAX 64
+#define CLIENTS_MORE 16  /* for those who may change things */
 #define REQUEST_MS 10000 /* a request line must be there by then */
 #define ANSWER_MS 60000  /* the last of the answer must be read by then */
 #define OUT_MAX (4 * 1024 * 1024)
@@ -168,6 +169,29 @@ on_readable(evutil_socket_t fd, short what, void *arg)
 	}
 }
 
+/* Who only holds a place gives way to who comes: the longest silent one first.
+ * Who reads (logs -f of a group's members) keeps no administrator out. */
+static bool
+make_room(struct control_server *server, uid_t uid)
+{
+	bool may_change = uid == 0 || uid == geteuid();
+	struct list *node;
+
+	if (server->n_clients < CLIENTS_MAX)
+		return true;
+	LIST_FOREACH(node, &server->clients)
+	{
+		struct control_client *client =
+		    LIST_ENTRY(node, struct control_client, node);
+
+		if (!client->asked) {
+			free_client(client);
+			return true;
+		}
+	}
+	return may_change && server->n_clients < CLIENTS_MAX + CLIENTS_MORE;
+}
+
 static void
 on_acceptable(evutil_socket_t fd, short what, void *arg)
 {
@@ -180,8 +204,8 @@ on_acceptable(evutil_socket_t fd, short what, void *arg)
 
 	if (client_fd == -1)
 		return;
-	if (server->n_clients == CLIENTS_MAX ||
-	    getsockopt(client_fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == -1) {
+	if (getsockopt(client_fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == -1 ||
+	    !make_room(server, peer.uid)) {
 		close(client_fd);
 		return;
 	}
