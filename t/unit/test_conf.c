@@ -565,17 +565,17 @@ START_TEST(warnings_do_not_refuse)
 	conf = conf_load("scalws.conf", &errors);
 	ck_assert_msg(conf != NULL, "%s", errors.text.ptr);
 	ck_assert_int_ge(errors.warnings, 3);
-	ck_assert_ptr_nonnull(strstr(
-	    errors.warnings_text.ptr, "scalws.conf:2: warning: apps.a.command: "
-				      "npm does not pass signals"));
-	ck_assert_ptr_nonnull(strstr(
-	    errors.warnings_text.ptr, "scalws.conf:3: warning: apps.b.command: "
-				      "/nonexistent/program: No such"));
+	ck_assert_ptr_nonnull(strstr(errors.warnings_text.ptr,
+	    "scalws.conf:2: warning: apps.a.command: "
+	    "npm does not pass signals"));
+	ck_assert_ptr_nonnull(strstr(errors.warnings_text.ptr,
+	    "scalws.conf:3: warning: apps.b.command: "
+	    "/nonexistent/program: No such"));
 	ck_assert_ptr_nonnull(strstr(errors.warnings_text.ptr,
 	    "scalws.conf:4: warning: apps.b.directory: /nonexistent: No such"));
-	ck_assert_ptr_nonnull(strstr(
-	    errors.warnings_text.ptr, "scalws.conf:7: warning: this route is "
-				      "never reached: the one in line 6"));
+	ck_assert_ptr_nonnull(strstr(errors.warnings_text.ptr,
+	    "scalws.conf:7: warning: this route is "
+	    "never reached: the one in line 6"));
 	conf_free(conf);
 	conf_errors_free(&errors);
 }

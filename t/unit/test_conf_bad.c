@@ -167,7 +167,7 @@ static const struct {
 	{ BASE "limits = { body_bytes = -1; };\n",
 	    "limits.body_bytes: takes a size such as \"64K\"" },
 	{ BASE "limits = { header_bytes = \"1G\"; };\n",
-	    "limits.header_bytes: 1073741824 bytes is outside of 1K to 1M" },
+	    "limits.header_bytes: 1073741824 bytes is outside of 1K to 78K" },
 	{ BASE "limits = { header_bytes = \"2K\"; };\n",
 	    "limits.request_line_bytes: is above header_bytes" },
 	{ BASE "trusted_proxies = [ \"10.0.0.0/33\" ];\n",
