@@ -275,7 +275,8 @@ class Daemon:
                    "SCALWS_DATADIR", str(shared_data()))}
         common = f"log_path={self.san}/report:exitcode=99"
         env["ASAN_OPTIONS"] = common + ":detect_stack_use_after_return=1:" \
-            "strict_string_checks=1:abort_on_error=0"
+            "strict_string_checks=1:abort_on_error=0:quarantine_size_mb=4:" \
+            "thread_local_quarantine_size_kb=64"
         env["LSAN_OPTIONS"] = "exitcode=98"
         env["UBSAN_OPTIONS"] = f"log_path={self.san}/report:" \
             "print_stacktrace=1:halt_on_error=1"

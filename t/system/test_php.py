@@ -30,10 +30,12 @@ class Sampler(threading.Thread):
     """Looks at the pool's listener every 10 ms: how many sockets are
     connected to it, and how many wait in its backlog.
 
-    /proc/net/unix has both: a connected, accepted or waiting server side has
-    the path of the listener; one that waits is in state 02 (SS_CONNECTING
-    stays for the other side) and has no inode yet.
+    /proc/net/unix has both: the server's side of a connection has the path of
+    the listener, and no inode as long as nobody has accepted it.
     """
+
+    # A child that is free takes a moment to be scheduled and to accept.
+    PATIENCE = 0.05 * scalws.SLOW
 
     def __init__(self, path):
         super().__init__(daemon=True)
@@ -42,7 +44,8 @@ class Sampler(threading.Thread):
         self.ending = threading.Event()
 
     def sample(self):
-        connected = waiting = 0
+        """How many are connected; those of them that wait."""
+        connected, waiting = 0, set()
         with open("/proc/net/unix") as file:
             for line in file:
                 parts = line.split()
@@ -52,19 +55,20 @@ class Sampler(threading.Thread):
                 if int(parts[3], 16) & 0x10000:
                     continue                        # the listener
                 connected += 1
-                waiting += parts[6] == "0"
+                if parts[6] == "0":
+                    waiting.add(parts[0])
         return connected, waiting
 
     def run(self):
-        last = 0
+        since = {}
         while not self.ending.wait(0.01):
             connected, waiting = self.sample()
+            now = time.monotonic()
             self.samples += 1
             self.most = max(self.most, connected)
-            # A child takes a moment to accept: twice in a row is waiting.
-            if waiting and last:
-                self.waiting += 1
-            last = waiting
+            since = {one: since.get(one, now) for one in waiting}
+            self.waiting += sum(now - began > self.PATIENCE
+                                for began in since.values())
 
     def __enter__(self):
         self.start()
@@ -384,13 +388,17 @@ def test_sampler_sees_what_it_should(tmp_path):
     listener.bind(str(path))
     listener.listen(5)
     sampler = Sampler(path)
-    assert sampler.sample() == (0, 0)
+
+    def seen():
+        connected, waiting = sampler.sample()
+        return connected, len(waiting)
+    assert seen() == (0, 0)
     a, b = socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX)
     a.connect(str(path))
     b.connect(str(path))
-    assert sampler.sample() == (2, 2)
+    assert seen() == (2, 2)
     accepted, _ = listener.accept()
-    assert sampler.sample() == (2, 1)
+    assert seen() == (2, 1)
     b.close()
     accepted.close()
     a.close()

@@ -443,10 +443,10 @@ def test_memory_is_bounded_by_slow_clients(daemon, port):
                 was = sent[0]
                 time.sleep(0.3)
             assert not going.is_set()
-            assert scalws.rss_kib(pid) - before < 8192
+            assert scalws.rss_kib(pid) - before < 8192 * scalws.SLOW
             answer = client.response()
             assert len(answer.body) == 104857600
-        assert scalws.rss_kib(pid) - before < 16384
+        assert scalws.rss_kib(pid) - before < 16384 * scalws.SLOW
 
 
 def test_memory_is_bounded_by_slow_upstreams(daemon, port):
@@ -480,7 +480,7 @@ def test_memory_is_bounded_by_slow_upstreams(daemon, port):
             except socket.timeout:
                 pass
             assert sent < 50 << 20, "somebody swallowed it all"
-            assert scalws.rss_kib(pid) - before < 8192
+            assert scalws.rss_kib(pid) - before < 8192 * scalws.SLOW
             read_on.set()
             client.sock.settimeout(60)
             client.send(b"x" * ((50 << 20) - sent))
