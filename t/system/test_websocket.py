@@ -666,6 +666,8 @@ def test_slow_reader(daemon, port):
         assert sent[0] - still < 1 << 20
         assert scalws.rss_kib(pid) - before < 4096 * scalws.SLOW
         got = bytearray()
+        # A small window is served by timers, a few hundred KiB a second.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
         while True:
             data = sock.recv(1 << 20)
             if not data:
@@ -683,6 +685,8 @@ def test_slow_app(daemon, port):
     def talk(conn):
         conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16384)
         go.wait(60)
+        # A small window is served by timers, a few hundred KiB a second.
+        conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
         while True:
             data = conn.sock.recv(1 << 20)
             if not data:
