@@ -269,8 +269,9 @@ def test_slow_clients(daemon, port, kind):
                 if deadline is not None:
                     assert not crowd.open, f"{len(crowd.open)} are left"
                     late = max(crowd.ended)
-                    # Half a second is ours: we look twice a second.
-                    assert late < deadline + 2 + 0.5 + 2 * scalws.SLOW, late
+                    # test_limits.py holds single clients to the second; a
+                    # crowd on a busy machine is served late by all of us.
+                    assert late < deadline + 2.5 + 8 * scalws.SLOW, late
                 else:
                     assert len(crowd.open) == MANY
                     sent = origin.sent
@@ -278,7 +279,7 @@ def test_slow_clients(daemon, port, kind):
                 assert crowd.said and crowd.said <= told, crowd.said
             load.wait_done(100)
         assert not load.failed, load.failed[:3]
-        assert load.slowest < 2 * scalws.SLOW, load.slowest
+        assert load.slowest < 5 * scalws.SLOW, load.slowest
         if each is read_a_byte:
             # The app is not rid of it: of 1 MiB each, buffers are filled.
             assert sent < MANY * 900 * KIB, sent / MANY
