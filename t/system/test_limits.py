@@ -661,7 +661,6 @@ def test_spool_has_a_cap(daemon, port):
         wait_for(lambda: not spool_files(one), 5)
 
 
-@pytest.mark.threads
 def test_spools_have_a_cap_together(daemon, port):
     """507 when all files together are too much; then room comes back."""
     with one_at_a_time() as origin:
