@@ -661,17 +661,21 @@ def test_spool_has_a_cap(daemon, port):
         wait_for(lambda: not spool_files(one), 5)
 
 
+@pytest.mark.threads
 def test_spools_have_a_cap_together(daemon, port):
     """507 when all files together are too much; then room comes back."""
     with one_at_a_time() as origin:
-        serve(daemon, port, {**UP, "spool_body": True}, workers=3,
-              upstreams=to(origin), limits={"spool_total_bytes": "4M"})
+        one = serve(daemon, port, {**UP, "spool_body": True}, workers=3,
+                    upstreams=to(origin), limits={"spool_total_bytes": "4M"})
         held = []
         for _ in range(3):
             client = Client(port)
             client.request("POST", headers={"Content-Length": "1200000"})
             client.send(b"x" * 1100000)
             held.append(client)
+        # Before another comes, or that one takes the room and one of these
+        # is refused.
+        wait_for(lambda: sum(spool_files(one)) > 3 * 1000000, 10)
 
         def full():
             return get(port, "/", "POST", body=b"x" * 3000000).status == 507
