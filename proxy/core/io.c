@@ -101,6 +101,7 @@ io_init(struct io *io, struct worker *worker, int fd, const struct io_ops *ops,
 	io->shuts_down = io->woken = io->broken = io->at_end = false;
 	io->told_closed = io->told_broken = false;
 	io->connecting = connecting;
+	io->protocol = IO_PROTOCOL_NONE;
 	io->error = 0;
 	io->high_bytes = high_bytes;
 	io->out_bytes = 0;

@@ -1,7 +1,7 @@
 /*
  * One socket of a worker: reading, writing, and what waits to be written.
  * Used for clients and for peers. Plain here; TLS is a second table of the same
- * operations. Knows no HTTP.
+ * operations (tls_io.h). Knows no HTTP.
  *
  * Reading is pulled: on_readable says "there is something", the owner calls
  * io_read once into a buffer of its own. Writing is pushed: io_write takes all
@@ -46,8 +46,11 @@ struct io_events {
 	 * no failure. After io_read_end 0 means that nobody is there any more
 	 * to read what we write. */
 	void (*on_closed)(struct io *io, int error);
-	/* Only after io_init with `connecting`: the connection is up (0), what
-	 * was queued is going out; or it failed (errno), nothing was sent. */
+	/* Only after io_init with `connecting`, or with TLS: the connection is
+	 * up (0), with TLS the handshake is done and io_protocol is known, and
+	 * what was queued is going out; or it failed (errno; EPROTO: the
+	 * handshake), nothing of the owner's was sent. Comes once, before any
+	 * on_readable. */
 	void (*on_connected)(struct io *io, int error);
 };
 
@@ -63,6 +66,13 @@ enum io_result {
 #define IO_EOF 0     /* io_read: end-of-file */
 #define IO_AGAIN -1  /* io_read: nothing now */
 #define IO_BROKEN -2 /* io_read: errno says why */
+
+/* What both ends agreed to speak above this io (ALPN, RFC 7301). */
+enum io_protocol {
+	IO_PROTOCOL_NONE,  /* plain, or nobody asked: the owner's own choice */
+	IO_PROTOCOL_HTTP1, /* "http/1.1" */
+	IO_PROTOCOL_H2,    /* "h2" */
+};
 
 /* Transport. Returns as read(2)/writev(2) with errno. */
 struct io_ops {
@@ -88,8 +98,9 @@ struct io {
 	bool at_end; /* io_read_end */
 	bool connecting;
 	bool woken;
-	bool broken; /* a write failed; nothing more goes out */
-	int error;   /* of a failed write, until on_closed told it */
+	bool broken;      /* a write failed; nothing more goes out */
+	uint8_t protocol; /* enum io_protocol */
+	int error;        /* of a failed write, until on_closed told it */
 	uint32_t high_bytes;
 	uint32_t out_bytes;  /* queued */
 	uint64_t sent_bytes; /* taken by the socket, ever */
@@ -103,6 +114,13 @@ struct io {
 void io_init(struct io *io, struct worker *worker, int fd,
     const struct io_ops *ops, const struct io_events *owner,
     uint32_t high_bytes, bool connecting);
+
+/* Known from on_connected on; NONE for a plain io. */
+static inline enum io_protocol
+io_protocol(const struct io *io)
+{
+	return (enum io_protocol)io->protocol;
+}
 
 /* Ask for on_readable; the event stays registered from now on (HACKING.md: no
  * epoll_ctl in the normal course of a request). */
