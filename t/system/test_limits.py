@@ -107,9 +107,11 @@ def test_connections_per_address_of_the_silent(daemon, port):
     serve(daemon, port, limits={"connections_per_address": 4,
                                 "header_timeout": "20s"})
     clients = [Client(port) for _ in range(4)]
+    # Answered first: then nobody else can have been counted in its place.
+    assert all(served(client) for client in clients)
     for client in clients:
         client.send(b"G")
-    wait_for(lambda: not fresh_is_served(port), 5)
+    assert not fresh_is_served(port)
     # TCP_DEFER_ACCEPT hands it over after about a second; its own deadline
     # would be 20 s.
     with Client(port) as extra, Watch() as watch:

@@ -567,7 +567,7 @@ def test_nothing_is_said_for_long(daemon, port):
             assert client.at_eof(6)
             assert 0.5 < time.monotonic() - began < 2.5 + 2 * scalws.SLOW
         wait_for(lambda: tunnel.ended[0], 2, "the app's end is closed")
-        assert "tunnel closed: idle" in one.log()
+        wait_for(lambda: "tunnel closed: idle" in one.log(), 5)
 
 
 def test_no_other_time_applies(daemon, port):
@@ -730,7 +730,7 @@ def test_client_that_takes_nothing(daemon, port):
                     limits={"send_timeout": "1s"})
         with opened(port):
             assert ended.wait(6 + scalws.SLOW), "the app is told"
-        assert "send timeout" in one.log()
+        wait_for(lambda: "send timeout" in one.log(), 5)
 
 
 def test_app_that_takes_nothing(daemon, port):
@@ -746,4 +746,5 @@ def test_app_that_takes_nothing(daemon, port):
                 while True:
                     client.send(bytes(65536))
         done.set()
-        assert "tunnel closed: the app takes nothing" in one.log()
+        wait_for(lambda: "tunnel closed: the app takes nothing" in one.log(),
+                 5)
