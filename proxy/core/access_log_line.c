@@ -68,27 +68,12 @@ put_hex_byte(struct line *line, const char *before, unsigned char byte)
 	*line->at++ = digits[byte & 15];
 }
 
-/* inet_ntop goes by printf: IPv4 is written here. */
 static void
 put_address(struct line *line, const struct addr *addr)
 {
-	const unsigned char *bytes =
-	    (const unsigned char *)&addr->u.in.sin_addr;
 	char text[ADDR_TEXT_MAX];
 
-	if (addr->len == 0 || addr->u.sa.sa_family != AF_INET) {
-		put(line, text, addr_format_host(addr, text));
-		return;
-	}
-	for (int i = 0; i < 4; i++) {
-		if (i > 0)
-			*line->at++ = '.';
-		if (bytes[i] >= 100)
-			*line->at++ = (char)('0' + bytes[i] / 100);
-		if (bytes[i] >= 10)
-			*line->at++ = (char)('0' + bytes[i] / 10 % 10);
-		*line->at++ = (char)('0' + bytes[i] % 10);
-	}
+	put(line, text, addr_format_host(addr, text));
 }
 
 /* ---- combined ---- */

@@ -199,12 +199,72 @@ unix_path(const struct addr *addr, const char **path)
 	return strnlen(addr->u.un.sun_path, max);
 }
 
+/* inet_ntop goes by printf, which would cost a request more than its route. */
+static size_t
+put_in(const uint8_t bytes[4], char *to)
+{
+	char *at = to;
+
+	for (int i = 0; i < 4; i++) {
+		if (i > 0)
+			*at++ = '.';
+		if (bytes[i] >= 100)
+			*at++ = (char)('0' + bytes[i] / 100);
+		if (bytes[i] >= 10)
+			*at++ = (char)('0' + bytes[i] / 10 % 10);
+		*at++ = (char)('0' + bytes[i] % 10);
+	}
+	return (size_t)(at - to);
+}
+
+/* The longest run of zero words, the first of equals; 0 words: none that is
+ * worth a "::" (RFC 5952 section 4.2). */
+static int
+longest_zeros(const unsigned words[8], int *first)
+{
+	int best = 0;
+
+	for (int i = 0, run = 0; i < 8; i++) {
+		run = words[i] == 0 ? run + 1 : 0;
+		if (run > best) {
+			best = run;
+			*first = i + 1 - run;
+		}
+	}
+	return best < 2 ? 0 : best;
+}
+
+static size_t
+put_in6(const uint8_t bytes[16], char *to)
+{
+	unsigned words[8];
+	int first = 0, zeros;
+	char *at = to;
+
+	for (size_t i = 0; i < 8; i++)
+		words[i] = (unsigned)bytes[2 * i] << 8 | bytes[2 * i + 1];
+	zeros = longest_zeros(words, &first);
+	for (int i = 0; i < 8; i++) {
+		if (zeros > 0 && i == first) {
+			*at++ = ':';
+			*at++ = ':';
+			i += zeros - 1;
+			continue;
+		}
+		if (i > 0 && at[-1] != ':')
+			*at++ = ':';
+		at += str_put_hex(at, words[i]);
+	}
+	return (size_t)(at - to);
+}
+
 /* The host part and a NUL, at most INET6_ADDRSTRLEN bytes. */
 static size_t
 put_host(const struct addr *addr, char *to)
 {
 	int family;
 	const uint8_t *bytes = host_bytes(addr, &family);
+	size_t len;
 
 	if (bytes == NULL) {
 		const char *name = family == AF_UNIX ? "unix" : "none";
@@ -212,9 +272,9 @@ put_host(const struct addr *addr, char *to)
 		memcpy(to, name, 5);
 		return 4;
 	}
-	if (inet_ntop(family, bytes, to, INET6_ADDRSTRLEN) == NULL)
-		to[0] = '\0';
-	return strlen(to);
+	len = family == AF_INET ? put_in(bytes, to) : put_in6(bytes, to);
+	to[len] = '\0';
+	return len;
 }
 
 const char *

@@ -483,6 +483,35 @@ START_TEST(addr_hosts)
 }
 END_TEST
 
+/* The same as libc's, over all patterns of zero words. */
+START_TEST(addr_hosts_as_libc)
+{
+	struct addr four = host_of("1.2.3.4"), six = host_of("1::2");
+	uint8_t *bytes = six.u.in6.sin6_addr.s6_addr;
+	char ours[ADDR_TEXT_MAX], theirs[INET6_ADDRSTRLEN];
+
+	for (unsigned i = 0; i < 256 * 5; i++) {
+		static const uint8_t values[] = { 0x20, 0x01, 0x0d, 0, 0xff };
+
+		/* ::a.b.c.d is libc's way to write some; ours is hex. */
+		for (unsigned w = 0; w < 8; w++) {
+			bool zero = (i >> w & 1) == 0 && w != 1;
+
+			bytes[2 * w] = zero ? 0 : values[(i + w) % 5];
+			bytes[2 * w + 1] = zero ? 0 : 1;
+		}
+		inet_ntop(AF_INET6, bytes, theirs, sizeof(theirs));
+		ck_assert_uint_eq(addr_format_host(&six, ours), strlen(theirs));
+		ck_assert_str_eq(ours, theirs);
+		memset(&four.u.in.sin_addr, (int)(i & 255), 4);
+		inet_ntop(AF_INET, &four.u.in.sin_addr, theirs, sizeof(theirs));
+		ck_assert_uint_eq(
+		    addr_format_host(&four, ours), strlen(theirs));
+		ck_assert_str_eq(ours, theirs);
+	}
+}
+END_TEST
+
 START_TEST(addr_equal_and_hash)
 {
 	struct addr a = host_of("10.0.0.1"), b = host_of("10.0.0.1");
@@ -556,7 +585,7 @@ main(void)
 		mem_copies, hash_map_cases, hash_spreads, list_cases,
 		clock_dates, clock_agrees_with_libc, addr_parsed,
 		addr_unix_lengths, addr_odd_forms, addr_hosts,
-		addr_equal_and_hash, addr_ranges };
+		addr_hosts_as_libc, addr_equal_and_hash, addr_ranges };
 	Suite *suite = suite_create("base");
 	TCase *all = tcase_create("pure");
 	SRunner *runner;
