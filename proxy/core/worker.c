@@ -128,6 +128,13 @@ wake(struct worker *worker)
 	} while (n == -1 && errno == EINTR);
 }
 
+static bool
+is_own_thread(struct worker *worker)
+{
+	return atomic_load_explicit(&worker->running, memory_order_relaxed) ==
+	       pthread_self();
+}
+
 void
 worker_post(struct worker *worker, struct mail *mail)
 {
@@ -142,7 +149,9 @@ worker_post(struct worker *worker, struct mail *mail)
 		worker->mail_last->next = mail;
 	worker->mail_last = mail;
 	pthread_mutex_unlock(&worker->mail_lock);
-	if (was_empty)
+	if (is_own_thread(worker))
+		worker->has_own_mail = true;
+	else if (was_empty)
 		wake(worker);
 }
 
@@ -348,16 +357,24 @@ fail:
 void
 worker_run(struct worker *worker)
 {
+	atomic_store_explicit(
+	    &worker->running, pthread_self(), memory_order_relaxed);
 	while (!atomic_load_explicit(&worker->stopping, memory_order_relaxed)) {
 		int flags = EVLOOP_ONCE;
 
-		if (!list_is_empty(&worker->deferred)) {
+		if (!list_is_empty(&worker->deferred))
 			run_deferred(worker);
-			if (!list_is_empty(&worker->deferred))
-				flags |= EVLOOP_NONBLOCK;
+		/* What we posted to ourselves needs no wake-up. Mail of others
+		 * may be with it: they did not find an empty box. */
+		if (worker->has_own_mail) {
+			worker->has_own_mail = false;
+			deliver_mail(worker);
 		}
+		if (worker->has_own_mail || !list_is_empty(&worker->deferred))
+			flags |= EVLOOP_NONBLOCK;
 		event_base_loop(worker->base, flags);
 	}
+	atomic_store_explicit(&worker->running, 0, memory_order_relaxed);
 }
 
 void

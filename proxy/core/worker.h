@@ -152,8 +152,10 @@ struct worker {
 	pthread_mutex_t mail_lock;
 	struct mail *mail_first, *mail_last; /* under mail_lock */
 	_Atomic bool stopping;
-	struct list classes; /* struct timer_class */
-	int64_t date_s;      /* the second that `date` says */
+	_Atomic pthread_t running; /* the thread in worker_run, or 0 */
+	bool has_own_mail;         /* posted by that thread: no wake-up */
+	struct list classes;       /* struct timer_class */
+	int64_t date_s;            /* the second that `date` says */
 	struct pool_of buffers;
 	struct pool_of requests; /* request.c's */
 	struct host_memo memo;
