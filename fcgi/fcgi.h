@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "src/base/compiler.h"
 #include "src/base/str.h"
@@ -36,14 +37,35 @@ size_t fcgi_put_begin(unsigned char *to, uint16_t id, bool keep);
 struct fcgi_params {
 	unsigned char *buf;
 	size_t room, len;
+	size_t limit;  /* of len: what fits into this record; 0 on overflow */
 	size_t record; /* offset of the open record's header */
 	uint16_t id;
 	bool overflow; /* it did not fit: the request is refused with 431 */
 };
 void fcgi_params_begin(struct fcgi_params *params, unsigned char *buf,
     size_t room, size_t len, uint16_t id);
-void fcgi_params_add(
+/* One that is long, or does not fit into this record. */
+void fcgi_params_add_long(
     struct fcgi_params *params, struct str name, struct str value);
+/* In line, so that the copy of a constant name costs no call. */
+static inline void
+fcgi_params_add(struct fcgi_params *params, struct str name, struct str value)
+{
+	size_t end = params->len + 2 + name.len + value.len;
+	unsigned char *to = params->buf + params->len;
+
+	if (UNLIKELY(
+		name.len > 127 || value.len > 127 || end > params->limit)) {
+		fcgi_params_add_long(params, name, value);
+		return;
+	}
+	params->len = end;
+	*to++ = (unsigned char)name.len;
+	*to++ = (unsigned char)value.len;
+	memcpy(to, name.ptr, name.len);
+	if (value.len > 0)
+		memcpy(to + name.len, value.ptr, value.len);
+}
 /* A name made of two parts, the second in upper case with '-' as '_':
  * fcgi_params_add_header(p, "user-agent", v) adds HTTP_USER_AGENT. */
 void fcgi_params_add_header(

@@ -35,17 +35,27 @@ fcgi_put_begin(unsigned char *to, uint16_t id, bool keep)
 	return FCGI_HEADER_LEN + 8;
 }
 
+static void
+fail(struct fcgi_params *params)
+{
+	params->overflow = true;
+	params->limit = 0;
+}
+
 /* A header at params->len, its length filled in when the record is closed. */
 static void
 open_record(struct fcgi_params *params)
 {
 	if (params->overflow || params->room - params->len < FCGI_HEADER_LEN) {
-		params->overflow = true;
+		fail(params);
 		return;
 	}
 	params->record = params->len;
 	fcgi_put_header(params->buf + params->len, FCGI_PARAMS, params->id, 0);
 	params->len += FCGI_HEADER_LEN;
+	params->limit = params->len + FCGI_CONTENT_MAX;
+	if (params->limit > params->room)
+		params->limit = params->room;
 }
 
 static size_t
@@ -87,7 +97,7 @@ make_room(struct fcgi_params *params, size_t len)
 		open_record(params);
 	}
 	if (params->overflow || params->room - params->len < len) {
-		params->overflow = true;
+		fail(params);
 		return 0;
 	}
 	room = FCGI_CONTENT_MAX - content_len(params);
@@ -111,13 +121,38 @@ put(struct fcgi_params *params, const void *from, size_t len)
 	}
 }
 
-/* A CGI variable's spelling of a field name. */
-static unsigned char
-upper_of(char c)
+/* Eight bytes of a field name in a CGI variable's spelling: a-z in upper case,
+ * '-' as '_'. No sum of two bytes goes over into the next. */
+static uint64_t
+upper_of(uint64_t word)
 {
-	if (c == '-')
-		return '_';
-	return (unsigned char)(c >= 'a' && c <= 'z' ? c - ('a' - 'A') : c);
+	const uint64_t ones = ~(uint64_t)0 / 255, high = ones * 0x80;
+	uint64_t low = word & ~high;
+	uint64_t is_letter = (low + ones * (0x80 - 'a')) &
+			     ~(low + ones * (0x80 - 'z' - 1)) & ~word & high;
+	uint64_t other = low ^ ones * '-';
+	uint64_t is_dash = ~(other + ones * 0x7f) & ~word & high;
+
+	word ^= is_letter >> 2;
+	/* 0x2d and 0x5f differ in 0x72. */
+	return word ^ ((is_dash >> 1) | (is_dash >> 2) | (is_dash >> 3) |
+			  (is_dash >> 6));
+}
+
+static void
+copy_upper(unsigned char *to, const char *from, size_t len)
+{
+	uint64_t word;
+
+	for (; len >= sizeof(word); len -= sizeof(word)) {
+		memcpy(&word, from, sizeof(word));
+		word = upper_of(word);
+		memcpy(to, &word, sizeof(word));
+		from += sizeof(word);
+		to += sizeof(word);
+	}
+	for (; len > 0; len--)
+		*to++ = (unsigned char)upper_of((unsigned char)*from++);
 }
 
 static void
@@ -125,12 +160,10 @@ put_upper(struct fcgi_params *params, struct str name)
 {
 	while (name.len > 0) {
 		size_t piece = make_room(params, name.len);
-		unsigned char *to = params->buf + params->len;
 
 		if (piece == 0)
 			return;
-		for (size_t i = 0; i < piece; i++)
-			to[i] = upper_of(name.ptr[i]);
+		copy_upper(params->buf + params->len, name.ptr, piece);
 		params->len += piece;
 		name.ptr += piece;
 		name.len -= piece;
@@ -159,7 +192,7 @@ put_lens(struct fcgi_params *params, size_t name_len, size_t value_len)
 	size_t used;
 
 	if (name_len > INT32_MAX || value_len > INT32_MAX) {
-		params->overflow = true;
+		fail(params);
 		return;
 	}
 	used = encode_len(lens, name_len);
@@ -167,43 +200,41 @@ put_lens(struct fcgi_params *params, size_t name_len, size_t value_len)
 	put(params, lens, used);
 }
 
-/* Nearly always all of it fits into the open record: then it is copied without
- * looking again at each piece. */
-static bool
-fits(const struct fcgi_params *params, size_t len)
-{
-	return !params->overflow && params->room - params->len >= len &&
-	       content_len(params) + len <= FCGI_CONTENT_MAX;
-}
-
 void
-fcgi_params_add(struct fcgi_params *params, struct str name, struct str value)
+fcgi_params_add_long(
+    struct fcgi_params *params, struct str name, struct str value)
 {
-	if (name.len < 128 && value.len < 128 &&
-	    fits(params, 2 + name.len + value.len)) {
-		unsigned char *to = params->buf + params->len;
-
-		*to++ = (unsigned char)name.len;
-		*to++ = (unsigned char)value.len;
-		memcpy(to, name.ptr, name.len);
-		if (value.len > 0)
-			memcpy(to + name.len, value.ptr, value.len);
-		params->len += 2 + name.len + value.len;
-		return;
-	}
 	put_lens(params, name.len, value.len);
 	put(params, name.ptr, name.len);
 	put(params, value.ptr, value.len);
 }
 
+#define PREFIX "HTTP_"
+#define PREFIX_LEN (sizeof(PREFIX) - 1)
+
 void
 fcgi_params_add_header(
     struct fcgi_params *params, struct str name, struct str value)
 {
-	static const char prefix[] = { 'H', 'T', 'T', 'P', '_' };
+	unsigned char *to = params->buf + params->len;
+	size_t most = 8 + PREFIX_LEN + name.len + value.len;
 
-	put_lens(params, sizeof(prefix) + name.len, value.len);
-	put(params, prefix, sizeof(prefix));
+	/* Nearly always all of it fits into the open record: then it is not
+	 * looked at again for each piece. */
+	if (LIKELY(name.len < 256 && value.len <= FCGI_CONTENT_MAX &&
+		   params->len + most <= params->limit)) {
+		to += encode_len(to, PREFIX_LEN + name.len);
+		to += encode_len(to, value.len);
+		memcpy(to, PREFIX, PREFIX_LEN);
+		copy_upper(to + PREFIX_LEN, name.ptr, name.len);
+		to += PREFIX_LEN + name.len;
+		if (value.len > 0)
+			memcpy(to, value.ptr, value.len);
+		params->len = (size_t)(to - params->buf) + value.len;
+		return;
+	}
+	put_lens(params, PREFIX_LEN + name.len, value.len);
+	put(params, PREFIX, PREFIX_LEN);
 	put_upper(params, name);
 	put(params, value.ptr, value.len);
 }

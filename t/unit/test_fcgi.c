@@ -240,6 +240,30 @@ START_TEST(params_written)
 }
 END_TEST
 
+/* Every byte at every place of a word, and in the rest behind the words. */
+START_TEST(params_upper_case)
+{
+	for (int c = 0; c < 256; c++) {
+		for (size_t at = 0; at < 11; at++) {
+			char name[] = "aaaaazz-z~{";
+			unsigned char buf[64], want[] = "HTTP_AAAAAZZ_Z~{";
+			struct fcgi_params params;
+
+			name[at] = (char)c;
+			want[5 + at] =
+			    (unsigned char)(c >= 'a' && c <= 'z' ? c - 'a' + 'A'
+					    : c == '-'           ? '_'
+								 : c);
+			fcgi_params_begin(&params, buf, sizeof(buf), 0, 1);
+			fcgi_params_add_header(
+			    &params, (struct str){ name, 11 }, STR(""));
+			ck_assert_uint_eq(fcgi_params_end(&params), 34);
+			ck_assert_mem_eq(buf + 10, want, 16);
+		}
+	}
+}
+END_TEST
+
 /* Read the stream back: returns its length without the record headers, which
  * are taken out of `buf`. */
 static size_t
@@ -318,7 +342,8 @@ int
 main(void)
 {
 	const TTest *const tests[] = { replies_read, headers_written,
-		params_written, params_split, params_overflow };
+		params_written, params_upper_case, params_split,
+		params_overflow };
 	Suite *suite = suite_create("fcgi");
 	TCase *all = tcase_create("codec");
 	SRunner *runner;
