@@ -142,17 +142,26 @@ upper_of(uint64_t word)
 static void
 copy_upper(unsigned char *to, const char *from, size_t len)
 {
-	uint64_t word;
+	uint64_t word = 0;
+	size_t at = 0;
 
-	for (; len >= sizeof(word); len -= sizeof(word)) {
-		memcpy(&word, from, sizeof(word));
+	if (UNLIKELY(len < sizeof(word))) {
+		memcpy(&word, from, len);
 		word = upper_of(word);
-		memcpy(to, &word, sizeof(word));
-		from += sizeof(word);
-		to += sizeof(word);
+		memcpy(to, &word, len);
+		return;
 	}
-	for (; len > 0; len--)
-		*to++ = (unsigned char)upper_of((unsigned char)*from++);
+	/* The last word may begin inside the one before it. */
+	for (;;) {
+		memcpy(&word, from + at, sizeof(word));
+		word = upper_of(word);
+		memcpy(to + at, &word, sizeof(word));
+		if (at == len - sizeof(word))
+			return;
+		at += sizeof(word);
+		if (at > len - sizeof(word))
+			at = len - sizeof(word);
+	}
 }
 
 static void
