@@ -2,6 +2,7 @@
 
 Counted, not timed, so that a busy machine changes nothing.
 """
+import contextlib
 import ctypes
 import os
 import re
@@ -104,6 +105,38 @@ def test_proxied_request_costs_four_calls(daemon, port, strace):
     waits = cost.pop("epoll_wait", 0) + cost.pop("epoll_pwait", 0)
     assert waits <= 2.1, cost
     assert abs(sum(cost.values()) - 4) < 0.1, cost
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("clients", [1, 8])
+def test_php_costs_four_calls(daemon, port, strace, apps, clients):
+    """Also for those who wait until the only child is free: the same worker
+    hands them its connection without a call."""
+    one = daemon({
+        "workers": 1, "apps": {"p": {"runtime": "php", "children": 1,
+                                     "root": str(apps / "php/front/public")}},
+        "sites": [{"listen": [f"127.0.0.1:{port}"],
+                   "routes": [{"path": "*", "app": "p"}]}]})
+    one.wait_running("p")
+    rounds = 400 // clients
+    with contextlib.ExitStack() as stack:
+        all_of_them = [stack.enter_context(Client(port))
+                       for _ in range(clients)]
+
+        def run(n):
+            for _ in range(n):
+                for client in all_of_them:
+                    client.request()
+                for client in all_of_them:
+                    assert client.response().status == 200
+        run(rounds)
+        with strace(one.proxy_pid()) as traced:
+            run(rounds)
+    cost = per_request(traced.calls, rounds * clients)
+    waits = cost.pop("epoll_wait", 0) + cost.pop("epoll_pwait", 0)
+    assert waits <= 2.1, cost
+    # The script's path is looked up again once a second.
+    assert abs(sum(cost.values()) - 4) < 0.15, cost
 
 
 @pytest.mark.exact
