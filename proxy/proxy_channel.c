@@ -94,6 +94,7 @@ struct told {
 	enum channel_type type;
 	struct channel_instance instance;
 	struct channel_probed probed;
+	struct channel_stuck stuck;
 	char *text; /* WANT: the app, PROBED: why not */
 };
 
@@ -106,6 +107,8 @@ send_told(struct worker *worker, struct mail *mail)
 	if (told->type == CHANNEL_PROBED) {
 		told->probed.text = told->text;
 		channel_put_probed(out, CHANNEL_PROBED, &told->probed);
+	} else if (told->type == CHANNEL_STUCK) {
+		channel_put_stuck(out, CHANNEL_STUCK, &told->stuck);
 	} else if (told->type == CHANNEL_WANT) {
 		struct channel_app app = { told->text, CHANNEL_APP_STARTING, 0,
 			"" };
@@ -162,10 +165,24 @@ app_wanted(void *arg, const char *app)
 	worker_post(proxy->main, &told->mail);
 }
 
+static void
+process_stuck(void *arg, uint64_t instance, bool timed_out, uint64_t inode)
+{
+	struct proxy *proxy = arg;
+	struct told *told = new_told(proxy, CHANNEL_STUCK, NULL);
+
+	told->stuck.instance = instance;
+	told->stuck.reason =
+	    timed_out ? CHANNEL_STUCK_TIMEOUT : CHANNEL_STUCK_ABANDONED;
+	told->stuck.inode = inode;
+	worker_post(proxy->main, &told->mail);
+}
+
 const struct registry_events proxy_channel_registry_events = {
 	.on_drained = instance_drained,
 	.on_released = slots_released,
 	.on_wanted = app_wanted,
+	.on_stuck = process_stuck,
 };
 
 /* ---- apps and instances ---- */

@@ -1,6 +1,6 @@
 /*
  * What an app should be and what it is: keeps the right number of instances,
- * rolls restarts, answers those who wait for it.
+ * answers those who wait for it. Restarts are app_roll.c's.
  * Between control/reload/supervisor and instance.c. All decisions are taken in
  * on_step, which runs once after any number of changes.
  */
@@ -15,6 +15,7 @@
 #include "src/base/mem.h"
 #include "src/ipc/channel.h"
 #include "supervisor/app_log.h"
+#include "supervisor/app_roll.h"
 #include "supervisor/instance.h"
 #include "supervisor/proxy_proc.h"
 #include "supervisor/supervisor.h"
@@ -25,12 +26,9 @@ struct waiter {
 	struct list node;
 	enum wait_for wait_for;
 	app_done_cb *on_done;
+	app_progress_cb *on_progress; /* or NULL */
 	void *arg;
 };
-
-#define FOREACH_INSTANCE(app, node, after, instance)      \
-	LIST_FOREACH_SAFE(node, after, &(app)->instances) \
-	if (((instance) = LIST_ENTRY(node, struct instance, node)), true)
 
 static void on_step(evutil_socket_t fd, short what, void *arg);
 
@@ -210,8 +208,8 @@ app_tell_proxy(struct app *app)
 /* ---- those who wait ---- */
 
 static void
-add_waiter(
-    struct app *app, enum wait_for wait_for, app_done_cb *on_done, void *arg)
+add_waiter(struct app *app, enum wait_for wait_for, app_done_cb *on_done,
+    app_progress_cb *on_progress, void *arg)
 {
 	struct waiter *waiter;
 
@@ -220,6 +218,7 @@ add_waiter(
 	waiter = mem_alloc(sizeof(*waiter));
 	waiter->wait_for = wait_for;
 	waiter->on_done = on_done;
+	waiter->on_progress = on_progress;
 	waiter->arg = arg;
 	list_push_back(&app->waiters, &waiter->node);
 }
@@ -267,7 +266,7 @@ answer_up(struct app *app)
 		answer(app, WAIT_UP, false, "it was stopped");
 		return;
 	}
-	if (app_running(app) >= app->conf->processes) {
+	if (app_running(app) >= app_number(app)) {
 		answer(app, WAIT_UP, true, "");
 		return;
 	}
@@ -287,13 +286,43 @@ answer_up(struct app *app)
 	}
 }
 
-/* ---- rolling restart ---- */
+/* ---- restarts ---- */
 
-/* Still to be replaced: it runs what was before the restart. */
-static struct instance *
-find_old(const struct app *app)
+void
+app_roll_ended(struct app *app, bool ok, const char *why)
 {
-	struct instance *found = NULL;
+	answer(app, WAIT_RESTARTED, ok, why);
+}
+
+void
+app_roll_progress(struct app *app, const char *text)
+{
+	struct list *node;
+
+	LIST_FOREACH(node, &app->waiters)
+	{
+		struct waiter *waiter = LIST_ENTRY(node, struct waiter, node);
+
+		if (waiter->wait_for == WAIT_RESTARTED && app->roll_wish &&
+		    waiter->on_progress != NULL)
+			waiter->on_progress(text, waiter->arg);
+	}
+}
+
+/* ---- keeping the number ---- */
+
+unsigned
+app_number(const struct app *app)
+{
+	return app->scale != 0 ? app->scale : app->conf->processes;
+}
+
+/* Of those that are wanted the one that is missed least: the oldest of those
+ * that do not serve, else the oldest. */
+static struct instance *
+find_spare(const struct app *app)
+{
+	struct instance *spare = NULL;
 	struct list *node;
 
 	LIST_FOREACH(node, &app->instances)
@@ -301,126 +330,27 @@ find_old(const struct app *app)
 		struct instance *instance =
 		    LIST_ENTRY(node, struct instance, node);
 
-		if (!instance->is_old || !instance->wanted)
+		if (!instance->wanted)
 			continue;
-		/* Those that do not serve first. */
-		if (found == NULL || instance->state != INSTANCE_RUNNING)
-			found = instance;
+		if (spare == NULL || (spare->state == INSTANCE_RUNNING &&
+					 instance->state != INSTANCE_RUNNING))
+			spare = instance;
 	}
-	return found;
+	return spare;
 }
-
-static unsigned
-count_wanted(const struct app *app, bool old)
-{
-	struct list *node;
-	unsigned count = 0;
-
-	LIST_FOREACH(node, &app->instances)
-	{
-		const struct instance *instance =
-		    LIST_ENTRY(node, struct instance, node);
-
-		count += instance->wanted && instance->is_old == old;
-	}
-	return count;
-}
-
-static void
-end_roll(struct app *app, bool ok, const char *why)
-{
-	struct list *node;
-
-	app->rolling = false;
-	LIST_FOREACH(node, &app->instances)
-	LIST_ENTRY(node, struct instance, node)->is_old = false;
-	answer(app, WAIT_RESTARTED, ok, why);
-}
-
-/* One is replaced after the other: the next begins when the old one of the
- * last is withdrawn and its successor serves. */
-static void
-step_roll(struct app *app)
-{
-	struct instance *old, *trial = app->trial;
-	struct list *node;
-
-	if (trial != NULL && trial->state == INSTANCE_RUNNING) {
-		trial->trial = false;
-		app->trial = NULL;
-		old = find_old(app);
-		if (old != NULL)
-			instance_stop(old, "replaced");
-	} else if (trial != NULL && trial->state == INSTANCE_DOWN) {
-		char why[INSTANCE_REASON_MAX];
-
-		snprintf(why, sizeof(why), "%s", trial->reason);
-		app->trial = NULL;
-		end_roll(app, false, why);
-		return;
-	}
-	if (app->trial != NULL)
-		return;
-	/* An old one that still drains uses memory: wait for it. */
-	LIST_FOREACH(node, &app->instances)
-	{
-		const struct instance *instance =
-		    LIST_ENTRY(node, struct instance, node);
-
-		if (instance->is_old && !instance->wanted &&
-		    instance_is_alive(instance))
-			return;
-	}
-	if (count_wanted(app, false) < app->conf->processes) {
-		app->trial = instance_new(app);
-		app->trial->trial = true;
-		instance_start(app->trial);
-		return;
-	}
-	old = find_old(app);
-	if (old != NULL) {
-		instance_stop(old, "fewer processes");
-		return;
-	}
-	end_roll(app, true, "");
-}
-
-static void
-begin_roll(struct app *app)
-{
-	struct list *node;
-
-	LIST_FOREACH(node, &app->instances)
-	LIST_ENTRY(node, struct instance, node)->is_old = true;
-	app->rolling = true;
-	app_changed(app);
-}
-
-static void
-cancel_roll(struct app *app, const char *why)
-{
-	if (app->trial != NULL)
-		app->trial->trial = false;
-	app->trial = NULL;
-	end_roll(app, false, why);
-}
-
-/* ---- keeping the number ---- */
 
 static void
 keep_number(struct app *app)
 {
-	unsigned wanted = count_wanted(app, false);
-	struct list *node, *after;
-	struct instance *instance;
+	unsigned number = app_number(app), wanted = 0;
+	struct list *node;
 
-	for (; wanted < app->conf->processes; wanted++)
+	LIST_FOREACH(node, &app->instances)
+	wanted += LIST_ENTRY(node, struct instance, node)->wanted;
+	for (; wanted < number; wanted++)
 		instance_start(instance_new(app));
-	FOREACH_INSTANCE(app, node, after, instance)
-	if (wanted > app->conf->processes && instance->wanted) {
-		instance_stop(instance, "fewer processes");
-		wanted--;
-	}
+	for (; wanted > number; wanted--)
+		instance_retire(find_spare(app), "fewer processes");
 }
 
 static void
@@ -429,8 +359,7 @@ stop_all(struct app *app, const char *why)
 	struct list *node, *after;
 	struct instance *instance;
 
-	if (app->rolling)
-		cancel_roll(app, why);
+	app_roll_cancel(app, why);
 	FOREACH_INSTANCE(app, node, after, instance)
 	instance_stop(instance, why);
 	app_changed(app);
@@ -454,11 +383,11 @@ on_step(evutil_socket_t fd, short what, void *arg)
 	struct list *node, *after;
 	struct instance *instance;
 
-	if (app->rolling)
-		step_roll(app);
+	if (is_wanted(app))
+		app_roll_step(app);
 	FOREACH_INSTANCE(app, node, after, instance)
 	if (instance->state == INSTANCE_DOWN && !instance->wanted &&
-	    instance != app->trial)
+	    !instance->trial)
 		instance_free(&instance);
 	if (is_wanted(app) && !app->rolling)
 		keep_number(app);
@@ -481,7 +410,7 @@ app_start(struct app *app, app_done_cb *on_done, void *arg)
 	struct instance *instance;
 
 	app->stopped = false;
-	add_waiter(app, WAIT_UP, on_done, arg);
+	add_waiter(app, WAIT_UP, on_done, NULL, arg);
 	app_changed(app);
 	if (app->rolling)
 		return;
@@ -496,14 +425,15 @@ void
 app_stop(struct app *app, app_done_cb *on_done, void *arg)
 {
 	app->stopped = true;
-	add_waiter(app, WAIT_DOWN, on_done, arg);
+	add_waiter(app, WAIT_DOWN, on_done, NULL, arg);
 	stop_all(app, "stopped by the administrator");
 }
 
 void
-app_restart(struct app *app, app_done_cb *on_done, void *arg)
+app_restart(struct app *app, bool all, app_done_cb *on_done,
+    app_progress_cb *on_progress, void *arg)
 {
-	if (app->rolling) {
+	if (app->rolling && app->roll_wish) {
 		if (on_done != NULL)
 			on_done(false, "it is being restarted already", arg);
 		return;
@@ -512,8 +442,17 @@ app_restart(struct app *app, app_done_cb *on_done, void *arg)
 		app_start(app, on_done, arg);
 		return;
 	}
-	add_waiter(app, WAIT_RESTARTED, on_done, arg);
-	begin_roll(app);
+	app_roll_cancel(app, "all are restarted");
+	add_waiter(app, WAIT_RESTARTED, on_done, on_progress, arg);
+	app_roll_begin(app, all);
+}
+
+void
+app_scale(struct app *app, unsigned number, app_done_cb *on_done, void *arg)
+{
+	app->scale = number == app->conf->processes ? 0 : number;
+	add_waiter(app, WAIT_UP, on_done, NULL, arg);
+	app_changed(app);
 }
 
 void
@@ -529,8 +468,7 @@ app_kill(struct app *app)
 	struct list *node, *after;
 	struct instance *instance;
 
-	if (app->rolling)
-		cancel_roll(app, "killed");
+	app_roll_cancel(app, "killed");
 	FOREACH_INSTANCE(app, node, after, instance)
 	instance_kill(instance, "killed");
 	app_changed(app);
@@ -565,8 +503,7 @@ app_reconfigure(struct app *app, struct conf_hold *hold,
 	app_changed(app);
 	if (change != CONF_RESTART || app->stopped)
 		return false;
-	if (app->rolling)
-		cancel_roll(app, "the configuration changed");
-	app_restart(app, on_done, arg);
+	app_roll_cancel(app, "the configuration changed");
+	app_restart(app, false, on_done, NULL, arg);
 	return true;
 }

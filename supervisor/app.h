@@ -29,19 +29,26 @@ struct app {
 	struct app_log *log;
 	struct list instances; /* of struct instance */
 	struct list waiters;
-	struct event *step;     /* made active by every change; runs on_step */
-	struct instance *trial; /* the new one of a restart, or NULL */
-	bool rolling;           /* a restart is under way */
-	bool stopped;           /* by the administrator */
-	bool removed;           /* no longer in the configuration */
-	bool ending;            /* the daemon stops */
-	unsigned restarts;      /* of all instances, ever */
-	uint32_t told_state;    /* to the proxy; enum channel_app_state */
+	struct event *step; /* made active by every change; runs on_step */
+	bool rolling;       /* instances are being replaced (app_roll.c) */
+	bool roll_wish, roll_all;
+	int64_t replace_after_ms; /* monotonic; not before */
+	unsigned generation;      /* restarts of all instances */
+	unsigned scale; /* processes asked for at run time; 0: as configured */
+	bool stopped;   /* by the administrator */
+	bool removed;   /* no longer in the configuration */
+	bool ending;    /* the daemon stops */
+	unsigned restarts;   /* of all instances, ever */
+	uint32_t told_state; /* to the proxy; enum channel_app_state */
 	int64_t told_retry_at_ms;
 	char last_exit[256];    /* of any instance */
 	const char *state_name; /* app_state_name, and since when (monotonic) */
 	int64_t since_ms;
 };
+
+#define FOREACH_INSTANCE(app, node, after, instance)      \
+	LIST_FOREACH_SAFE(node, after, &(app)->instances) \
+	if (((instance) = LIST_ENTRY(node, struct instance, node)), true)
 
 struct app *app_new(struct supervisor *supervisor, struct conf_hold *hold,
     const struct conf_app *conf) MUST_CHECK;
@@ -55,8 +62,14 @@ typedef void app_done_cb(bool ok, const char *why, void *arg);
 /* All instances up (`on_done` may be NULL). */
 void app_start(struct app *app, app_done_cb *on_done, void *arg);
 void app_stop(struct app *app, app_done_cb *on_done, void *arg);
-/* New instances first, one at a time. */
-void app_restart(struct app *app, app_done_cb *on_done, void *arg);
+/* New instances first, one at a time or (`all`) all at once. on_progress (may
+ * be NULL): a line for each that was replaced. */
+typedef void app_progress_cb(const char *text, void *arg);
+void app_restart(struct app *app, bool all, app_done_cb *on_done,
+    app_progress_cb *on_progress, void *arg);
+/* So many instances from now on, until `processes` of its row changes. */
+void app_scale(
+    struct app *app, unsigned number, app_done_cb *on_done, void *arg);
 /* Nobody waits any more with this `arg`. */
 void app_forget(struct app *app, const void *arg);
 

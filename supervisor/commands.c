@@ -169,7 +169,7 @@ restart(struct control_client *client, const struct control_request *request)
 	if (app == NULL)
 		return;
 	refresh_environment(client, app);
-	app_restart(app, on_done,
+	app_restart(app, false, on_done, NULL,
 	    new_job(client, app, "restarted", "was not restarted"));
 }
 

@@ -39,6 +39,7 @@ instance_new(struct app *app)
 	instance->since_ms = clock_now_ms();
 	instance->timer =
 	    evtimer_new(app->supervisor->base, on_timer, instance);
+	instance->generation = app->generation;
 	runtime_traits(app->conf, &instance->traits);
 	list_push_back(&app->instances, &instance->node);
 	return instance;
@@ -95,7 +96,8 @@ spawn(struct instance *instance, const char *why)
 		instance->restarts++;
 		instance->app->restarts++;
 	}
-	instance->given_up = false;
+	instance->given_up = instance->quiet = false;
+	instance->replace_why[0] = '\0';
 	set_state(instance, INSTANCE_STARTING, why);
 	set_timer(instance, instance->app->conf->start_timeout_ms);
 	if (instance_proc_start(instance, problem, sizeof(problem)) == -1)
@@ -323,6 +325,13 @@ instance_stop(struct instance *instance, const char *why)
 {
 	instance->wanted = false;
 	instance_event(instance, INSTANCE_STOP, why);
+}
+
+void
+instance_retire(struct instance *instance, const char *why)
+{
+	instance->retiring = true;
+	instance_stop(instance, why);
 }
 
 void

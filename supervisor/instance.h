@@ -36,10 +36,14 @@ struct instance {
 	struct backoff backoff;
 	unsigned restarts; /* starts after the first */
 	bool wanted;
-	bool trial;          /* new in a restart: one try, the app decides */
-	bool is_old;         /* a restart replaces it */
-	bool given_up;       /* it was not ready in time */
-	struct event *timer; /* of the state */
+	bool trial;           /* new in a restart: one try, the app decides */
+	bool is_old;          /* a restart replaces it */
+	bool given_up;        /* it was not ready in time */
+	bool retiring;        /* its streams may go on for stream_grace */
+	bool quiet;           /* DRAINING: nothing but streams is left */
+	unsigned generation;  /* of the app, when it was made */
+	char replace_why[96]; /* "": it is not to be replaced */
+	struct event *timer;  /* of the state */
 
 	/* One process; `id` is new for each. */
 	uint64_t id; /* 0: never started */
@@ -66,6 +70,8 @@ void instance_free(struct instance **instance);
 void instance_start(struct instance *instance);
 /* Drain, then stop. */
 void instance_stop(struct instance *instance, const char *why);
+/* The same, but another one takes its place: its streams have stream_grace. */
+void instance_retire(struct instance *instance, const char *why);
 /* SIGKILL its whole tree. */
 void instance_kill(struct instance *instance, const char *why);
 /* The only way to change a state. `why` may be NULL. */

@@ -242,6 +242,17 @@ hear_instance(struct proxy_proc *proxy, struct frame_in *in)
 }
 
 static int
+hear_stuck(struct proxy_proc *proxy, struct frame_in *in)
+{
+	struct channel_stuck stuck;
+
+	if (channel_get_stuck(in, &stuck) == -1)
+		return -1;
+	supervisor_on_stuck(proxy->supervisor, &stuck);
+	return 0;
+}
+
+static int
 hear(struct proxy_proc *proxy, struct frame_in *in)
 {
 	struct channel_app app;
@@ -262,6 +273,8 @@ hear(struct proxy_proc *proxy, struct frame_in *in)
 	case CHANNEL_DRAINED:
 	case CHANNEL_RELEASED: /* of use with two proxies only */
 		return hear_instance(proxy, in);
+	case CHANNEL_STUCK:
+		return hear_stuck(proxy, in);
 	case CHANNEL_STATS:
 		return proxy_questions_stats(proxy->questions, in);
 	case CHANNEL_WANT: /* every app runs anyway */

@@ -31,6 +31,7 @@
 #include "supervisor/process.h"
 #include "supervisor/proxy_proc.h"
 #include "supervisor/reload.h"
+#include "supervisor/stuck.h"
 
 /* A daemon that was killed a moment ago: its proxy closes the listeners at
  * once, but not before we may be here. */
@@ -148,6 +149,16 @@ supervisor_on_drained(struct supervisor *supervisor, uint64_t id)
 
 	if (instance != NULL)
 		instance_event(instance, INSTANCE_DRAINED, NULL);
+}
+
+void
+supervisor_on_stuck(
+    struct supervisor *supervisor, const struct channel_stuck *stuck)
+{
+	struct instance *instance = find_instance(supervisor, stuck->instance);
+
+	if (instance != NULL && !supervisor->stopping)
+		stuck_end(instance, stuck);
 }
 
 void

@@ -20,6 +20,7 @@ int supervisor_run(const char *conf_path);
 int supervisor_run_keeper(int channel_fd);
 
 struct app;
+struct channel_stuck;
 struct control_server;
 struct event;
 struct event_base;
@@ -80,6 +81,9 @@ void supervisor_on_proxy_ready(struct supervisor *supervisor);
 void supervisor_on_proxy_gone(struct supervisor *supervisor);
 /* The proxy has nothing open to this instance any more. */
 void supervisor_on_drained(struct supervisor *supervisor, uint64_t instance);
+/* A process of it works on for nobody. */
+void supervisor_on_stuck(
+    struct supervisor *supervisor, const struct channel_stuck *stuck);
 /* An app changed: forget those that are removed, see whether a stop is
  * complete. Frees apps: nothing of the caller's app may be used afterwards. */
 void supervisor_check_apps(struct supervisor *supervisor);

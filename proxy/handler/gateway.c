@@ -86,6 +86,7 @@ gate_drop_attempt(struct gate *gate)
 	gate->attempt = NULL;
 	gate->uconn = NULL;
 	timer_disarm(&gate->timer);
+	timer_disarm(&gate->whole_timer);
 	attempt->deferred.release = release_attempt;
 	worker_defer(gate->gateway->worker, &attempt->deferred);
 }

@@ -14,6 +14,14 @@
 
 /* ---- time ---- */
 
+/* It is the client's turn, not the peer's. */
+static bool
+waits_for_client(const struct gate *gate)
+{
+	return gate->paused ||
+	       (!gate->sent_last && !gate->send_full && !gate->stopped);
+}
+
 static void
 on_silence(struct worker *worker, struct timer *timer)
 {
@@ -27,8 +35,7 @@ on_silence(struct worker *worker, struct timer *timer)
 		return;
 	}
 	/* The client is the slow one: its own limits apply. */
-	if (gate->paused ||
-	    (!gate->sent_last && !gate->send_full && !gate->stopped)) {
+	if (waits_for_client(gate)) {
 		gate_watch(gate);
 		return;
 	}
@@ -40,6 +47,38 @@ on_silence(struct worker *worker, struct timer *timer)
 	gate_drop_attempt(gate);
 	pool_abandon(worker->slots[WORKER_POOL], &uconn);
 	gate_refuse(gate, 504, "no answer in time");
+}
+
+static void
+on_whole_too_long(struct worker *worker, struct timer *timer)
+{
+	struct gate *gate = CONTAINER_OF(timer, struct gate, whole_timer);
+	struct uconn *uconn = gate->uconn;
+
+	if (waits_for_client(gate)) {
+		gate_watch_whole(gate);
+		return;
+	}
+	log_warn("r=%s upstream=%s peer=%s pid=%u took more than %d ms",
+	    request_id(gate->request).ptr, gate->route->name, uconn->peer->text,
+	    uconn->peer->pid, timer->cls->length_ms);
+	gate->attempt->exchange.ops->cancel(&gate->attempt->exchange);
+	peer_count(uconn->peer, worker->index, true);
+	gate_drop_attempt(gate);
+	pool_condemn(worker->slots[WORKER_POOL], &uconn);
+	gate_refuse(gate, 504, "request timeout");
+}
+
+void
+gate_watch_whole(struct gate *gate)
+{
+	struct worker *worker = gate->gateway->worker;
+	int length_ms = gate->route->request_timeout_ms;
+
+	if (UNLIKELY(length_ms > 0))
+		timer_arm(worker,
+		    timer_class_of(worker, length_ms, on_whole_too_long),
+		    &gate->whole_timer);
 }
 
 static int
@@ -130,6 +169,8 @@ on_head(
 
 	gate->answered = true;
 	gate->streams = answer.flush_always || answer.tunnel;
+	if (UNLIKELY(gate->streams))
+		timer_disarm(&gate->whole_timer);
 	if (UNLIKELY(answer.tunnel))
 		gate_open_tunnel(gate);
 	gate_watch(gate);

@@ -265,6 +265,7 @@ gate_launch(struct gate *gate, struct uconn *uconn)
 	}
 	gate->sent = len;
 	gate_watch(gate);
+	gate_watch_whole(gate);
 	if (!gate->sent_last)
 		gate_pump(gate);
 }

@@ -67,6 +67,7 @@ struct gate {
 	uint64_t sent_before; /* by the uconn, when it took no more */
 
 	struct timer timer; /* for the peer's next byte, or the next try */
+	struct timer whole_timer; /* for the end of this try */
 };
 
 /* gateway.c: give up the attempt (its uconn is the caller's then), forget the
@@ -91,6 +92,8 @@ void gate_pump(struct gate *gate);
 extern const struct exchange_events gate_events;
 /* Wait for the peer's next byte. */
 void gate_watch(struct gate *gate);
+/* ... and for the end of the answer. */
+void gate_watch_whole(struct gate *gate);
 
 /* gateway_tunnel.c: the head of such an answer came; nothing was said for its
  * time; the peer has closed its side; its process has died. */

@@ -17,6 +17,9 @@
 
 /* Idle connections kept per instance and worker. */
 #define APP_IDLE_MAX 128
+/* A peer that we did not start and that is still busy this long after its
+ * client left: its slot is given up. */
+#define PEER_GRACE_MS 5000
 
 static void
 fill_app(struct gateway_route *route, const struct conf_app *app)
@@ -30,7 +33,9 @@ fill_app(struct gateway_route *route, const struct conf_app *app)
 		.connect_timeout_ms = app->connect_timeout_ms,
 		.idle_timeout_ms = app->idle_timeout_ms,
 		.idle_max = APP_IDLE_MAX,
+		.abort_grace_ms = app->abort_grace_ms,
 	};
+	route->request_timeout_ms = app->request_timeout_ms;
 	route->response_timeout_ms = app->response_timeout_ms;
 	route->pause_timeout_ms = app->pause_timeout_ms;
 	route->stream_timeout_ms = app->stream_timeout_ms;
@@ -70,6 +75,7 @@ fill_upstream(struct gateway_route *route, const struct conf_upstream *conf)
 		.connect_timeout_ms = conf->connect_timeout_ms,
 		.idle_timeout_ms = conf->idle_timeout_ms,
 		.idle_max = conf->idle_max,
+		.abort_grace_ms = PEER_GRACE_MS,
 	};
 	route->response_timeout_ms = conf->response_timeout_ms;
 	route->pause_timeout_ms = conf->pause_timeout_ms;

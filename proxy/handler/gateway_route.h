@@ -28,6 +28,7 @@ struct gateway_route {
 	bool is_app;
 	const struct exchange_ops *ops;
 	struct pool_limits limits;
+	int request_timeout_ms;
 	int response_timeout_ms, pause_timeout_ms, stream_timeout_ms;
 	bool spools; /* large bodies too are whole before a peer is asked */
 	/* Bodies of unknown length are gathered first: the application reads

@@ -548,6 +548,16 @@ pool_abandon(struct pool *pool, struct uconn **uconn_at)
 }
 
 void
+pool_condemn(struct pool *pool, struct uconn **uconn_at)
+{
+	struct uconn *uconn = *uconn_at;
+
+	pool_abandon(pool, uconn_at);
+	/* Closed or not: its memory is there until the end of the round. */
+	uconn_condemn(uconn);
+}
+
+void
 pool_uconn_clean(struct uconn *uconn)
 {
 	uconn->can_drain = false;

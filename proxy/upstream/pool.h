@@ -45,6 +45,8 @@ struct pool_limits {
 	int connect_timeout_ms;
 	int idle_timeout_ms; /* how long a kept connection may be idle */
 	unsigned idle_max;   /* kept per peer and worker */
+	/* How long a process may work for a client that has left. */
+	int abort_grace_ms;
 };
 
 struct pool_ask {
@@ -72,17 +74,19 @@ struct uconn *pool_acquire(struct pool *pool, struct upstream *upstream,
  * way goes to the next one. Sets it to NULL; NULL is fine. */
 void pool_cancel(struct pool *pool, struct pool_wait **wait);
 
-/* The three ways to give a uconn back; each sets it to NULL.
+/* The ways to give a uconn back; each sets it to NULL.
  * release: the exchange ended cleanly, keep the connection for another.
  * close: it is of no use. `failed`: the peer's fault, it is avoided a while.
  * abandon: somebody left while the peer works. A peer that does one thing at a
  * time goes on working: its slot is free when it has answered to the end
  * (FastCGI; the connection is kept), else our side is shut down, its bytes are
  * read and dropped, and its slot is free when it closes (HACKING.md). Others
- * are closed. */
+ * are closed.
+ * condemn: the same for a peer that took too long; it is reported at once. */
 void pool_release(struct pool *pool, struct uconn **uconn);
 void pool_close(struct pool *pool, struct uconn **uconn, bool failed);
 void pool_abandon(struct pool *pool, struct uconn **uconn);
+void pool_condemn(struct pool *pool, struct uconn **uconn);
 
 /* ---- for upstream.c, in the worker's thread ---- */
 

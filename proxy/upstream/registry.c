@@ -534,3 +534,12 @@ registry_tell_wanted(const struct upstream_registry *registry, const char *app)
 	if (registry->events->on_wanted != NULL)
 		registry->events->on_wanted(registry->arg, app);
 }
+
+void
+registry_tell_stuck(const struct upstream_registry *registry, uint64_t instance,
+    bool timed_out, uint64_t inode)
+{
+	if (registry->events->on_stuck != NULL)
+		registry->events->on_stuck(
+		    registry->arg, instance, timed_out, inode);
+}

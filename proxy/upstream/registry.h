@@ -39,6 +39,11 @@ struct registry_events {
 	/* A request waits for an app that has no instance; once per change of
 	 * its state at most. `app` is borrowed. */
 	void (*on_wanted)(void *arg, const char *app);
+	/* A process works on though nobody waits: its client left, or
+	 * (`timed_out`) its time is up. `inode` is that of our end of the
+	 * connection. Once a connection. */
+	void (*on_stuck)(
+	    void *arg, uint64_t instance, bool timed_out, uint64_t inode);
 };
 
 /* Before the workers run. `workers` and `events` are kept, not owned, and must
@@ -143,5 +148,7 @@ void registry_tell_released(const struct upstream_registry *registry,
     uint64_t instance, uint32_t slots);
 void registry_tell_wanted(
     const struct upstream_registry *registry, const char *app);
+void registry_tell_stuck(const struct upstream_registry *registry,
+    uint64_t instance, bool timed_out, uint64_t inode);
 
 #endif

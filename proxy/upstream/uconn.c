@@ -9,6 +9,7 @@
 #include <netinet/tcp.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "proxy/upstream/exchange.h"
@@ -18,8 +19,6 @@
 
 /* A full backlog of a unix socket: how soon to try again. */
 #define AGAIN_MS 10
-/* A peer that still works this long after its client left is worth a line. */
-#define ENDING_WARN_MS 5000
 
 static void on_readable(struct io *io);
 static void on_drained(struct io *io);
@@ -83,7 +82,8 @@ give_back(struct uconn *uconn)
 	uconn->is_in_flight = false;
 	if (uconn->holds_slot)
 		peer_put_slot(peer);
-	peer_closed(peer);
+	if (!uconn->is_stuck)
+		peer_closed(peer);
 	if (uconn->holds_slot)
 		upstream_slot_freed(peer->upstream);
 	uconn->holds_slot = false;
@@ -105,6 +105,37 @@ uconn_close(struct uconn *uconn)
 	worker_defer(uconn->pool->worker, &uconn->deferred);
 }
 
+static bool
+works_for_nobody(const struct uconn *uconn)
+{
+	return uconn->state == UCONN_ENDING || uconn->state == UCONN_DRAINING;
+}
+
+/* Once. Its slot stays taken: the process is not free. But nobody waits for it
+ * when it is stopped. */
+static void
+report_stuck(struct uconn *uconn, bool timed_out)
+{
+	struct peer *peer = uconn->peer;
+	struct stat about;
+
+	if (uconn->is_stuck || peer->instance == 0)
+		return;
+	uconn->is_stuck = true;
+	if (fstat(uconn->io.fd, &about) == -1)
+		about.st_ino = 0;
+	registry_tell_stuck(
+	    uconn->pool->registry, peer->instance, timed_out, about.st_ino);
+	peer_closed(peer);
+}
+
+void
+uconn_condemn(struct uconn *uconn)
+{
+	if (works_for_nobody(uconn))
+		report_stuck(uconn, true);
+}
+
 static void
 on_ending_long(struct worker *worker, struct timer *timer)
 {
@@ -116,10 +147,13 @@ on_ending_long(struct worker *worker, struct timer *timer)
 		uconn_close(uconn);
 		return;
 	}
-	log_warn("upstream=%s instance=%llu pid=%u peer=%s still works %d s "
+	if (uconn->is_stuck)
+		return;
+	log_warn("upstream=%s instance=%llu pid=%u peer=%s still works %d ms "
 		 "after its client left",
 	    peer->upstream->name, (unsigned long long)peer->instance, peer->pid,
-	    peer->text, ENDING_WARN_MS / 1000);
+	    peer->text, uconn->abort_grace_ms);
+	report_stuck(uconn, false);
 }
 
 int
@@ -142,7 +176,7 @@ watch_ending(struct uconn *uconn, enum uconn_state state)
 	uconn->exchange = NULL;
 	list_push_back(&local_of(uconn)->ending, &uconn->node);
 	timer_arm(worker,
-	    timer_class_of(worker, ENDING_WARN_MS, on_ending_long),
+	    timer_class_of(worker, uconn->abort_grace_ms, on_ending_long),
 	    &uconn->timer);
 	io_read_start(&uconn->io);
 }
@@ -306,6 +340,7 @@ new_uconn(struct pool *pool, struct peer *peer,
 	uconn->is_in_flight = true;
 	uconn->idle_max = limits->idle_max;
 	uconn->idle_timeout_ms = limits->idle_timeout_ms;
+	uconn->abort_grace_ms = limits->abort_grace_ms;
 	uconn->begun_us = clock_now_us();
 	uconn->deferred.release = release_memory;
 	list_push_back(&local_of(uconn)->busy, &uconn->node);
@@ -395,7 +430,11 @@ drop_bytes(struct uconn *uconn)
 	else if (n > 0 && uconn->state == UCONN_DRAINING) {
 		if (!uconn_skip(uconn, buf->bytes, (size_t)n))
 			uconn_end(uconn);
-		else if (uconn->reply.ended)
+		else if (!uconn->reply.ended)
+			;
+		else if (uconn->is_stuck)
+			uconn_end(uconn);
+		else
 			pool_uconn_clean(uconn);
 	}
 	buf_put(worker, &buf);

@@ -57,7 +57,10 @@ struct uconn {
 	bool holds_slot;   /* of its peer */
 	bool is_in_flight; /* counted in peer->in_flight */
 	uint32_t idle_max;
-	int idle_timeout_ms;
+	int idle_timeout_ms, abort_grace_ms;
+	/* Reported as one whose process works for nobody: never used again, and
+	 * no reason to wait any longer before that process is stopped. */
+	bool is_stuck;
 	struct list node;   /* idle, busy (connecting too) or ending list */
 	struct timer timer; /* of its state: connect, idle, ending */
 	struct event again; /* connecting: the peer's backlog was full */
@@ -98,6 +101,8 @@ void uconn_end(struct uconn *uconn);
 void uconn_free(struct uconn *uconn);
 /* Read the answer to its end (can_drain), then pool_uconn_clean. */
 void uconn_drain(struct uconn *uconn);
+/* Report the process behind one that ends or drains, now; another: nothing. */
+void uconn_condemn(struct uconn *uconn);
 /* Use up bytes of such an answer; false: they are none. */
 bool uconn_skip(struct uconn *uconn, const char *from, size_t len) MUST_CHECK;
 /* Move between the lists, with the counts that belong to it. */

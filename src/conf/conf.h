@@ -152,6 +152,10 @@ struct conf_app {
 	/* Upstream times, as in struct conf_upstream. */
 	int connect_timeout_ms, response_timeout_ms, idle_timeout_ms;
 	int pause_timeout_ms, stream_timeout_ms;
+	int request_timeout_ms; /* of a whole request; 0: none */
+	/* Of a process that handles one request at a time: how long it may work
+	 * for a client that has left. */
+	int abort_grace_ms;
 
 	struct {
 		const char *file;   /* default: <log_directory>/<name>.log */

@@ -397,6 +397,20 @@ const struct conf_key conf_keys[] = {
 	    .help = "The same for streams: answers of type "
 		"text/event-stream or with X-Accel-Buffering: no. A WebSocket "
 		"is closed when both sides were silent for so long." },
+	{ .path = "apps.*.request_timeout", .type = CONF_TYPE_DURATION,
+	    .max = DAY, .preset = "0s", IN(conf_app, request_timeout_ms),
+	    .help = "Longest time that a process may take for a request, to "
+		"the end of its answer; streams, and time in which it waits "
+		"for the client, do not count. Then 504, or the answer is cut "
+		"off, and a process that handles one request at a time (a PHP "
+		"child, a gunicorn sync worker, concurrency 1) is replaced. 0 "
+		"is no limit." },
+	{ .path = "apps.*.abort_grace", .type = CONF_TYPE_DURATION,
+	    .min = 100, .max = DAY, .preset = "5s",
+	    IN(conf_app, abort_grace_ms),
+	    .help = "How long a process that handles one request at a time "
+		"may work for a client that has left, before it is "
+		"replaced." },
 	{ .path = "apps.*.idle_timeout", .type = CONF_TYPE_DURATION,
 	    .runtimes = CONF_FOR_PYTHON | CONF_FOR_NODE, .max = 70 * SECONDS,
 	    .preset = "60s", IN(conf_app, idle_timeout_ms),

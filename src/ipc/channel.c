@@ -216,6 +216,26 @@ channel_get_instance(struct frame_in *in, struct channel_instance *message)
 }
 
 void
+channel_put_stuck(
+    struct frame_out *out, uint16_t kind, const struct channel_stuck *message)
+{
+	frame_begin(out, kind);
+	frame_put_u64(out, message->instance);
+	frame_put_u32(out, message->reason);
+	frame_put_u64(out, message->inode);
+}
+
+int
+channel_get_stuck(struct frame_in *in, struct channel_stuck *message)
+{
+	message->instance = frame_get_u64(in);
+	message->reason = frame_get_u32(in);
+	message->inode = frame_get_u64(in);
+	return finish(in, message->reason >= CHANNEL_STUCK_ABANDONED &&
+			      message->reason <= CHANNEL_STUCK_TIMEOUT);
+}
+
+void
 channel_put_app(
     struct frame_out *out, uint16_t kind, const struct channel_app *message)
 {

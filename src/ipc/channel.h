@@ -13,7 +13,7 @@
  * first HELLO on, they belong to no serial.
  *
  * Messages cross: ABORT of a serial that is not prepared here, and PREPARED,
- * REJECTED, PROBED, DRAINED, RELEASED, STATS or WITHDRAW about a number
+ * REJECTED, PROBED, DRAINED, RELEASED, STUCK, STATS or WITHDRAW about a number
  * unknown here are ignored. What breaks the channel: an unknown type, a
  * malformed frame, PREPARE before the end of the last serial, COMMIT without
  * PREPARED. An app before its first APP_STATE counts as STARTING.
@@ -59,7 +59,8 @@ enum channel_type {
 	CHANNEL_RELEASED, /* slots of a capped peer that a draining proxy gave
 			     up */
 	CHANNEL_STATS,
-	CHANNEL_WANT, /* a request waits for an app that has no process */
+	CHANNEL_WANT,  /* a request waits for an app that has no process */
+	CHANNEL_STUCK, /* a process goes on with what nobody waits for */
 };
 
 enum channel_protocol { CHANNEL_HTTP = 1, CHANNEL_FASTCGI = 2 };
@@ -124,6 +125,19 @@ struct channel_instance {
 	uint64_t instance;
 	uint32_t count; /* RELEASED: slots; WITHDRAW: 1 = the process is dead,
 			 * fail what is open; else 0 */
+};
+
+/* STUCK. For each connection once; the proxy never uses it again, so that only
+ * who works for nobody can be at its other end. */
+enum channel_stuck_reason {
+	CHANNEL_STUCK_ABANDONED = 1, /* its client left abort_grace ago */
+	CHANNEL_STUCK_TIMEOUT,       /* request_timeout is up */
+};
+
+struct channel_stuck {
+	uint64_t instance;
+	uint32_t reason; /* enum channel_stuck_reason */
+	uint64_t inode;  /* of our end of the connection; 0: not known */
 };
 
 enum channel_app_state {
@@ -209,6 +223,7 @@ CHANNEL_MESSAGE(listen, channel_listen);   /* LISTEN */
 CHANNEL_MESSAGE(serial, channel_serial);
 CHANNEL_MESSAGE(announce, channel_announce); /* ANNOUNCE */
 CHANNEL_MESSAGE(instance, channel_instance); /* WITHDRAW DRAINED RELEASED */
+CHANNEL_MESSAGE(stuck, channel_stuck);       /* STUCK */
 CHANNEL_MESSAGE(app, channel_app);           /* APP_STATE, WANT */
 CHANNEL_MESSAGE(probe, channel_probe);       /* PROBE */
 CHANNEL_MESSAGE(probed, channel_probed);     /* PROBED */

@@ -83,6 +83,8 @@ try_message(void)
 	case CHANNEL_APP_STATE:
 	case CHANNEL_WANT:
 		TRY(app)
+	case CHANNEL_STUCK:
+		TRY(stuck)
 	case CHANNEL_PROBE:
 		TRY(probe)
 	case CHANNEL_PROBED:

@@ -198,6 +198,7 @@ GETTER(hello)
 GETTER(serial)
 GETTER(announce)
 GETTER(instance)
+GETTER(stuck)
 GETTER(app)
 GETTER(probe)
 GETTER(probed)
@@ -232,6 +233,7 @@ START_TEST(messages_are_whole_or_refused)
 	struct channel_announce announce = { 1ULL << 40, "api", 77,
 		CHANNEL_FASTCGI, 8, 1, 2000, some_addr("/run/x.sock") };
 	struct channel_instance instance = { 5, 1 };
+	struct channel_stuck stuck = { 5, CHANNEL_STUCK_TIMEOUT, 1ULL << 33 };
 	struct channel_app app = { "api", CHANNEL_APP_BACKOFF, 4000, "exit 1" };
 	struct channel_probe probe = { 6, CHANNEL_HTTP, 1000, "/", "a.b",
 		some_addr("[::1]:80") };
@@ -249,6 +251,7 @@ START_TEST(messages_are_whole_or_refused)
 	CHECK(serial, CHANNEL_REJECTED);
 	CHECK(announce, CHANNEL_ANNOUNCE);
 	CHECK(instance, CHANNEL_WITHDRAW);
+	CHECK(stuck, CHANNEL_STUCK);
 	CHECK(app, CHANNEL_APP_STATE);
 	CHECK(probe, CHANNEL_PROBE);
 	CHECK(probed, CHANNEL_PROBED);
@@ -282,6 +285,7 @@ START_TEST(forged_values_are_refused)
 	struct channel_announce announce = { 1, "api", 7, CHANNEL_HTTP, 0, 0, 0,
 		some_addr("10.0.0.1:80") };
 	struct channel_app app = { "api", 9, 0, "" };
+	struct channel_stuck stuck = { 5, 3, 0 };
 
 	announce.addr.u.sa.sa_family = AF_NETLINK;
 	channel_put_announce(&out, CHANNEL_ANNOUNCE, &announce);
@@ -295,6 +299,9 @@ START_TEST(forged_values_are_refused)
 	channel_put_app(&out, CHANNEL_APP_STATE, &app);
 	pass();
 	ck_assert_int_eq(get_app(&in), -1);
+	channel_put_stuck(&out, CHANNEL_STUCK, &stuck);
+	pass();
+	ck_assert_int_eq(get_stuck(&in), -1);
 }
 END_TEST
 
