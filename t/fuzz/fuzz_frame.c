@@ -71,6 +71,8 @@ try_message(void)
 	case CHANNEL_LOADED:
 	case CHANNEL_COMMIT:
 	case CHANNEL_ABORT:
+	case CHANNEL_READY:
+	case CHANNEL_RETIRED:
 	case CHANNEL_PREPARED:
 	case CHANNEL_REJECTED:
 		TRY(serial)
