@@ -386,6 +386,35 @@ def test_send_timeout(daemon, port):
             assert len(answer.body) == 33554432
 
 
+def test_respond_to_who_does_not_read(daemon, port):
+    """A large body of the configuration's own waits for its readers in parts,
+    not whole in the memory of each."""
+    body = "0123456789abcdef" * 65536
+    one = serve(daemon, port, {"path": "*", "respond": {"body": body}},
+                workers=1, limits={"buffer_bytes": "16K"})
+    pid = one.proxy_pid()
+    asked = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+
+    def asks():
+        client = Client(port).send(asked)
+        wait_for(lambda: select.select([client.sock], [], [], 0)[0], 5)
+        return client
+    asks().close()
+    before = scalws.rss_kib(pid)
+    clients = [asks() for _ in range(60)]
+    assert get(port, "/", timeout=30).text == body
+    # The mark, a part, and the connection; not 60 MiB.
+    assert scalws.rss_kib(pid) - before < 60 * 192 * scalws.SLOW
+    for client in clients[::20]:
+        assert client.response().text == body
+        client.request("HEAD")
+        answer = client.response(head=True)
+        assert answer.get("Content-Length") == str(len(body))
+        assert client.exchange().text == body
+    for client in clients:
+        client.close()
+
+
 def test_requests_per_connection(daemon, port):
     serve(daemon, port, limits={"requests_per_connection": 3})
     with Client(port) as client:
