@@ -512,6 +512,24 @@ on_event(evutil_socket_t fd, short what, void *arg)
 
 /* ---- the end ---- */
 
+void
+io_will_reset(struct io *io)
+{
+	struct linger reset = { 1, 0 };
+
+	if (io->fd != -1 && setsockopt(io->fd, SOL_SOCKET, SO_LINGER, &reset,
+				sizeof(reset)) == -1)
+		log_errno("fd %d: no reset", io->fd);
+}
+
+bool
+io_is_reset(const struct io *io)
+{
+	struct pollfd now = { io->fd, 0, 0 };
+
+	return poll(&now, 1, 0) == 1 && (now.revents & POLLERR) != 0;
+}
+
 /* First close, then event_del: its epoll_ctl finds nothing and is cheap
  * (HACKING.md). Nobody else holds this descriptor. Another thread may have got
  * its number by then, for a file that is not in our epoll set: as good as none,

@@ -165,6 +165,12 @@ io_is_drained(const struct io *io)
 void io_await_empty(struct io *io);
 /* Shut down the writing side once all is written; reading goes on. */
 void io_shutdown(struct io *io);
+/* Closing will reset the connection: nothing that waits in the kernel is sent,
+ * or kept until somebody reads that never will. No effect on unix sockets. */
+void io_will_reset(struct io *io);
+/* Has the other end done so? One system call; what it sent before stays to be
+ * read. */
+bool io_is_reset(const struct io *io);
 /* Close at once; what is queued is lost. Safe to call twice. */
 void io_close(struct io *io);
 /* Give up the descriptor without closing it: it is the caller's, and this io is

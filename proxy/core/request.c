@@ -214,6 +214,26 @@ request_refuse(struct request *request, unsigned status, const char *why)
 	request_leave(request);
 }
 
+static void
+move(struct str *text, const char *from, const char *to, size_t len)
+{
+	if (text->ptr >= from && text->ptr < from + len)
+		text->ptr = to + (text->ptr - from);
+}
+
+void
+request_move(struct request *request, const char *base, size_t len)
+{
+	const char *from = request->base;
+
+	move(&request->method, from, base, len);
+	move(&request->target, from, base, len);
+	move(&request->host, from, base, len);
+	move(&request->path, from, base, len);
+	move(&request->forwarded.host, from, base, len);
+	request->base = base;
+}
+
 /* ---- its name ---- */
 
 static bool

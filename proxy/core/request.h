@@ -188,6 +188,11 @@ void request_abort(struct request *request, unsigned status, const char *why);
  * 501, 505). Site, route, method and target may be empty. */
 void request_refuse(struct request *request, unsigned status, const char *why);
 
+/* The head's `len` bytes have been copied to `base`, and will be found there
+ * from now on; for a front that needs its buffer. No handler may hold a text of
+ * them. */
+void request_move(struct request *request, const char *base, size_t len);
+
 /* A piece of memory that lives as long as the request, or NULL when its one
  * scratch buffer (BUF_BYTES) is used up. */
 char *request_scratch(struct request *request, size_t bytes);

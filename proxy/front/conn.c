@@ -100,16 +100,6 @@ conn_close(struct conn *conn, const char *why)
 }
 
 void
-conn_will_reset(struct conn *conn)
-{
-	struct linger reset = { 1, 0 };
-
-	if (conn->io.fd != -1 && setsockopt(conn->io.fd, SOL_SOCKET, SO_LINGER,
-				     &reset, sizeof(reset)) == -1)
-		log_errno("c=%d: no reset", conn->io.fd);
-}
-
-void
 conn_gone(struct conn *conn, const char *why)
 {
 	/* The front's own abort closes the connection. */
@@ -218,8 +208,8 @@ on_closed(struct io *io, int error)
 	if (error == 0 && conn->state == CONN_LAST)
 		return;
 	/* A tunnel's own end tells: what came before this may still be on its
-	 * way to the app. */
-	if (error == 0 && conn_is_tunnel(conn))
+	 * way to the app. After a reset nobody cares. */
+	if (error == 0 && conn_is_tunnel(conn) && !io_is_reset(io))
 		return;
 	conn_gone(conn, error == 0 ? "client closed" : "client broke off");
 }
@@ -262,7 +252,7 @@ send_expired(struct worker *worker, struct timer *timer)
 	else if (received_bytes(conn) != conn->received_before)
 		conn_watch_send(conn);
 	else {
-		conn_will_reset(conn);
+		io_will_reset(&conn->io);
 		conn_gone(conn, "client does not read: send timeout");
 	}
 }

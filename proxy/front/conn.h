@@ -143,9 +143,6 @@ void conn_close(struct conn *conn, const char *why);
 /* Bytes came and were read: are they enough, if they are of a body? If not the
  * request is given up. */
 void conn_check_rate(struct conn *conn);
-/* Closing will reset the connection: nothing that waits in the kernel is sent,
- * or kept until a client reads that never will. */
-void conn_will_reset(struct conn *conn);
 /* Nobody is there to get an answer: end the request, then close. */
 void conn_gone(struct conn *conn, const char *why);
 /* Go on from the loop: bodies, the next request. */

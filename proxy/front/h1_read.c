@@ -167,6 +167,8 @@ feed_body(struct conn *conn)
 				return;
 			continue;
 		}
+		if (UNLIKELY(in == NULL)) /* an idle tunnel */
+			return;
 		result = h1_body_read(&conn->body, in->bytes + in->start,
 		    in->end - in->start, &used, &data, &len);
 		in->start += (uint32_t)used;

@@ -4,11 +4,34 @@
  * way of a body (h1_read.c), what it gets that of an answer's (h1_write.c).
  * Looks at no byte of it.
  */
+#include <string.h>
+
 #include "proxy/front/conn.h"
+
+/* It may be idle for hours: the head, of which the log wants to know at the
+ * end, is kept in the room that it needs. */
+static void
+move_head(struct conn *conn)
+{
+	struct worker *worker = conn->front->worker;
+	const char *from = conn->request->base;
+	struct buf *head;
+	size_t len;
+
+	if (conn->head != NULL)
+		return;
+	len = (size_t)(conn->in->bytes + conn->floor - from);
+	head = buf_get_large(worker, len);
+	memcpy(head->bytes, from, len);
+	request_move(conn->request, head->bytes, len);
+	conn->head = head;
+	conn->floor = 0;
+}
 
 void
 h1_tunnel_begin(struct conn *conn)
 {
+	move_head(conn);
 	conn->body_end = END_TUNNEL;
 	conn->keeps = false;
 	/* The client may have sent on behind the head: that is the tunnel's. */
@@ -24,6 +47,8 @@ h1_tunnel_begin(struct conn *conn)
 void
 h1_tunnel_settle(struct conn *conn)
 {
+	if (conn_buffered(conn) == 0 && !conn->piece_waits)
+		buf_put(conn->front->worker, &conn->in);
 	if (conn->body_done)
 		io_read_end(&conn->io);
 	else if (conn->is_blocked)

@@ -149,6 +149,15 @@ put_connection(struct conn *conn, const struct request *request)
 		put(conn->front, "Connection: keep-alive\r\n", 24);
 }
 
+/* RFC 9110 section 15.5.22: what a client must change to is said with the 426
+ * that asks for it, to nobody else. */
+static bool
+tells_upgrade(
+    const struct response_head *head, const struct header_field *field)
+{
+	return UNLIKELY(head->status == 426) && field->id == HEADER_UPGRADE;
+}
+
 /* The app's fields, those of the connection left out. */
 static void
 put_fields(struct front *front, const struct response_head *head)
@@ -156,10 +165,13 @@ put_fields(struct front *front, const struct response_head *head)
 	const struct header_table *table = head->fields;
 	bool has_date = false, has_server = false;
 
+	if (UNLIKELY(head->status == 426) && header_has(table, HEADER_UPGRADE))
+		put_str(front, STR("Connection: Upgrade\r\n"));
 	for (unsigned i = 0; i < table->count; i++) {
 		const struct header_field *field = &table->fields[i];
 
-		if ((field->flags & HEADER_FLAG_HOP) != 0 ||
+		if (((field->flags & HEADER_FLAG_HOP) != 0 &&
+			!tells_upgrade(head, field)) ||
 		    field->id == HEADER_CONTENT_LENGTH ||
 		    (field->id == HEADER_DATE && has_date) ||
 		    (field->id == HEADER_SERVER && has_server))
@@ -414,7 +426,7 @@ h1_abort(struct request *request)
 	/* A body without length ends with the connection: only a reset differs
 	 * from its end. */
 	if (conn->body_end == END_CLOSE)
-		conn_will_reset(conn);
+		io_will_reset(&conn->io);
 	request_free(&conn->request);
 	conn->n_requests++;
 	conn->keeps = false;

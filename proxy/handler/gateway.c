@@ -13,6 +13,7 @@
 #include "proxy/core/snapshot.h"
 #include "proxy/handler/gateway_gate.h"
 #include "proxy/handler/gateway_retry.h"
+#include "proxy/http/max_forwards.h"
 #include "proxy/upstream/peer.h"
 #include "proxy/upstream/uconn.h"
 #include "proxy/upstream/upstream.h"
@@ -146,11 +147,39 @@ say_unavailable(struct gate *gate, enum pool_failure failure)
 	unsigned after_s = upstream_say(gate->route->upstream, failure, text);
 	int len = snprintf(line, sizeof(line), "Retry-After: %u\r\n", after_s);
 
-	log_info("r=%s upstream=%s 503: %s", request_id(request).ptr,
-	    gate->route->name, word_of(failure));
+	if (gate_may_log(gate, LOG_LEVEL_INFO))
+		log_info("r=%s upstream=%s 503: %s", request_id(request).ptr,
+		    gate->route->name, word_of(failure));
 	request->why = word_of(failure);
 	gate_forget(gate);
 	response_error(request, 503, (struct str){ line, (size_t)len }, text);
+}
+
+/* A request as it is named in a line of the log. The target is cut: it is there
+ * to know the request again, and the line has an end. */
+static struct str
+short_target(const struct request *request)
+{
+	struct str target = request->target;
+
+	if (target.len > 256)
+		target.len = 256;
+	return target;
+}
+
+static void
+say_unreachable(struct gate *gate, enum pool_failure failure)
+{
+	struct request *request = gate->request;
+	struct str target = short_target(request);
+
+	if (gate_may_log(gate, LOG_LEVEL_WARN))
+		log_warn("r=%s upstream=%s %.*s %.*s failed: %s (try %u)",
+		    request_id(request).ptr, gate->route->name,
+		    (int)request->method.len, request->method.ptr,
+		    (int)target.len, target.ptr, word_of(failure), gate->tries);
+	gate_refuse(gate, failure == POOL_CONNECT_TIMEOUT ? 504 : 502,
+	    word_of(failure));
 }
 
 static void
@@ -177,8 +206,7 @@ pool_refused(struct gate *gate, enum pool_failure failure)
 		gate_ask(gate);
 		return;
 	}
-	gate_refuse(gate, failure == POOL_CONNECT_TIMEOUT ? 504 : 502,
-	    word_of(failure));
+	say_unreachable(gate, failure);
 }
 
 /* ---- to a peer ---- */
@@ -230,17 +258,15 @@ gate_ask(struct gate *gate)
 		pool_refused(gate, failure);
 }
 
-/* The target is cut: it is there to know the request again, and the log's line
- * has an end. */
 static void
-log_failure(const struct gate *gate, bool again, const char *why)
+log_failure(struct gate *gate, bool again, const char *why)
 {
 	struct request *request = gate->request;
 	const struct peer *peer = gate->uconn->peer;
-	struct str target = request->target;
+	struct str target = short_target(request);
 
-	if (target.len > 256)
-		target.len = 256;
+	if (!gate_may_log(gate, again ? LOG_LEVEL_INFO : LOG_LEVEL_WARN))
+		return;
 	(again ? log_info : log_warn)(
 	    "r=%s upstream=%s peer=%s pid=%u %.*s %.*s %s: %s (try %u)",
 	    request_id(request).ptr, gate->route->name, peer->text, peer->pid,
@@ -350,13 +376,9 @@ new_gate(struct request *request, const struct gateway_route *route)
 static bool
 is_at_its_end(const struct request *request)
 {
-	const struct header_field *field =
-	    header_get(&request->head.headers, HEADER_MAX_FORWARDS);
 	uint64_t left;
 
-	return field != NULL && request->head.method == METHOD_OPTIONS &&
-	       str_to_u64(header_value(request->base, field), UINT64_MAX,
-		   &left) == 0 &&
+	return max_forwards_read(&request->head, request->base, &left) &&
 	       left == 0;
 }
 
@@ -442,7 +464,10 @@ on_abort(struct request *request)
 		gate->attempt->exchange.ops->cancel(&gate->attempt->exchange);
 		peer_count(uconn->peer, request->worker->index, false);
 		gate_drop_attempt(gate);
-		pool_abandon(pool, &uconn);
+		if (UNLIKELY(gate->tunnel))
+			pool_cut(pool, &uconn, true);
+		else
+			pool_abandon(pool, &uconn);
 	}
 	pool_cancel(pool, &gate->wait);
 	gate_forget(gate);

@@ -22,6 +22,21 @@ waits_for_client(const struct gate *gate)
 	       (!gate->sent_last && !gate->send_full && !gate->stopped);
 }
 
+/* One that sends 100 after 100, or a head byte by byte, is not silent. */
+static void
+log_silence(struct gate *gate, int length_ms)
+{
+	const struct peer *peer = gate->uconn->peer;
+	bool began = !gate->answered && gate->attempt->exchange.got_bytes;
+
+	if (gate_may_log(gate, LOG_LEVEL_WARN))
+		log_warn("r=%s upstream=%s peer=%s pid=%u sent %s for %d ms",
+		    request_id(gate->request).ptr, gate->route->name,
+		    peer->text, peer->pid,
+		    began ? "no whole head of an answer" : "nothing",
+		    length_ms);
+}
+
 static void
 on_silence(struct worker *worker, struct timer *timer)
 {
@@ -39,9 +54,7 @@ on_silence(struct worker *worker, struct timer *timer)
 		gate_watch(gate);
 		return;
 	}
-	log_warn("r=%s upstream=%s peer=%s pid=%u sent nothing for %d ms",
-	    request_id(gate->request).ptr, gate->route->name, uconn->peer->text,
-	    uconn->peer->pid, timer->cls->length_ms);
+	log_silence(gate, timer->cls->length_ms);
 	gate->attempt->exchange.ops->cancel(&gate->attempt->exchange);
 	peer_count(uconn->peer, worker->index, true);
 	gate_drop_attempt(gate);
@@ -59,9 +72,10 @@ on_whole_too_long(struct worker *worker, struct timer *timer)
 		gate_watch_whole(gate);
 		return;
 	}
-	log_warn("r=%s upstream=%s peer=%s pid=%u took more than %d ms",
-	    request_id(gate->request).ptr, gate->route->name, uconn->peer->text,
-	    uconn->peer->pid, timer->cls->length_ms);
+	if (gate_may_log(gate, LOG_LEVEL_WARN))
+		log_warn("r=%s upstream=%s peer=%s pid=%u took more than %d ms",
+		    request_id(gate->request).ptr, gate->route->name,
+		    uconn->peer->text, uconn->peer->pid, timer->cls->length_ms);
 	gate->attempt->exchange.ops->cancel(&gate->attempt->exchange);
 	peer_count(uconn->peer, worker->index, true);
 	gate_drop_attempt(gate);
@@ -187,7 +201,7 @@ on_inform(
 		.status = head->status, .fields = &head->headers, .base = base
 	};
 
-	gate_watch(gate);
+	/* The time for the final head goes on. */
 	if (request->front->inform != NULL && !request->is_gone)
 		request->front->inform(request, &inform);
 }

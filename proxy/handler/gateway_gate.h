@@ -16,6 +16,7 @@
 #include "proxy/upstream/exchange.h"
 #include "proxy/upstream/pool.h"
 #include "src/base/compiler.h"
+#include "src/base/log.h"
 
 struct uconn;
 
@@ -31,6 +32,7 @@ struct gateway {
 	struct worker *worker;
 	struct pool_of gates, attempts;
 	struct script_cache scripts;
+	struct log_budget lines; /* about requests: they fail in crowds */
 };
 
 struct gate {
@@ -69,6 +71,15 @@ struct gate {
 	struct timer timer; /* for the peer's next byte, or the next try */
 	struct timer whole_timer; /* for the end of this try */
 };
+
+/* May a line about this request be written? */
+static inline bool
+gate_may_log(struct gate *gate, enum log_level level)
+{
+	struct gateway *gateway = gate->gateway;
+
+	return log_may(&gateway->lines, level, gateway->worker->tick_ms);
+}
 
 /* gateway.c: give up the attempt (its uconn is the caller's then), forget the
  * request, answer it with an error. */

@@ -30,14 +30,15 @@ end_tunnel(struct gate *gate, const char *why)
 	struct worker *worker = gate->gateway->worker;
 	struct uconn *uconn = gate->uconn;
 
-	log_info("r=%s upstream=%s peer=%s pid=%u tunnel closed: %s",
-	    request_id(request).ptr, gate->route->name, uconn->peer->text,
-	    uconn->peer->pid, why);
+	if (gate_may_log(gate, LOG_LEVEL_INFO))
+		log_info("r=%s upstream=%s peer=%s pid=%u tunnel closed: %s",
+		    request_id(request).ptr, gate->route->name,
+		    uconn->peer->text, uconn->peer->pid, why);
 	request->why = why;
 	gate->attempt->exchange.ops->cancel(&gate->attempt->exchange);
 	peer_count(uconn->peer, worker->index, false);
 	gate_drop_attempt(gate);
-	pool_abandon(worker->slots[WORKER_POOL], &uconn);
+	pool_cut(worker->slots[WORKER_POOL], &uconn, false);
 	gate_forget(gate);
 	response_end(request);
 }

@@ -11,6 +11,7 @@
 
 #include "proxy/core/request.h"
 #include "proxy/core/snapshot.h"
+#include "proxy/http/max_forwards.h"
 
 #ifndef SCALWS_VERSION
 #define SCALWS_VERSION "0"
@@ -41,6 +42,7 @@ is_dropped(uint8_t id)
 	case HEADER_EXPECT:
 	case HEADER_FORWARDED:
 	case HEADER_HOST: /* ours */
+	case HEADER_MAX_FORWARDS:
 	case HEADER_X_FORWARDED_FOR:
 	case HEADER_X_FORWARDED_HOST:
 	case HEADER_X_FORWARDED_PORT:
@@ -109,6 +111,17 @@ add_joined(struct fcgi_params *params, const struct request *request,
 	fcgi_params_add_header(
 	    params, name, (struct str){ buf->bytes, buf->end });
 	buf_put(request->worker, &buf);
+}
+
+static void
+add_max_forwards(struct fcgi_params *params, const struct request *request)
+{
+	char room[20];
+	struct str value =
+	    max_forwards_next(&request->head, request->base, room);
+
+	if (UNLIKELY(value.ptr != NULL))
+		add(params, STR("HTTP_MAX_FORWARDS"), value);
 }
 
 static void
@@ -244,5 +257,6 @@ fastcgi_params_put(struct fcgi_params *params, const struct request *request,
 	add_request(params, request, target, body);
 	add_script(params, request, target);
 	add_ends(params, request);
+	add_max_forwards(params, request);
 	add_fields(params, request);
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "proxy/core/request.h"
+#include "proxy/http/max_forwards.h"
 
 /* Fields of our own, with room for their values. */
 #define OWN_FIELDS_MAX 1024
@@ -174,23 +175,15 @@ put_body_field(struct writer *out, const struct request *request,
 		PUT(out, "Content-Length: 0\r\n");
 }
 
-/* RFC 9110 section 7.6.2: one less with OPTIONS (the gateway answers 0 itself);
- * with another method, or when it is no number, it means nothing to us. */
 static void
 put_max_forwards(struct writer *out, const struct request *request)
 {
-	const struct header_field *field =
-	    header_get(&request->head.headers, HEADER_MAX_FORWARDS);
-	struct str value;
-	char number[20];
-	uint64_t left;
+	char room[20];
+	struct str value =
+	    max_forwards_next(&request->head, request->base, room);
 
-	if (LIKELY(field == NULL))
+	if (LIKELY(value.ptr == NULL))
 		return;
-	value = header_value(request->base, field);
-	if (request->head.method == METHOD_OPTIONS &&
-	    str_to_u64(value, UINT64_MAX, &left) == 0 && left > 0)
-		value = (struct str){ number, str_put_u64(number, left - 1) };
 	PUT(out, "Max-Forwards: ");
 	put_str(out, value);
 	PUT(out, "\r\n");

@@ -178,7 +178,7 @@ peer_withdraw(struct peer *peer)
 	tell_if_drained(peer);
 }
 
-void
+unsigned
 peer_failed(struct peer *peer, int64_t now_ms)
 {
 	unsigned fails = atomic_fetch_add(&peer->fails, 1);
@@ -187,6 +187,7 @@ peer_failed(struct peer *peer, int64_t now_ms)
 	if (fails < 5)
 		avoid_ms = (int64_t)AVOID_MS << fails;
 	atomic_store(&peer->avoid_until_ms, now_ms + avoid_ms);
+	return fails;
 }
 
 struct peer_set *

@@ -90,8 +90,9 @@ void peer_closed(struct peer *peer);
 void peer_withdraw(struct peer *peer);
 
 /* It failed to take a connection, or died under one: avoid it for a while that
- * doubles each time. It worked: forget that. */
-void peer_failed(struct peer *peer, int64_t now_ms);
+ * doubles each time; returns how often it had failed in a row before. It
+ * worked: forget that. */
+unsigned peer_failed(struct peer *peer, int64_t now_ms);
 static inline void
 peer_worked(struct peer *peer)
 {

@@ -1,6 +1,7 @@
 /*
- * Who gets which connection, when, and what becomes of it.
- * Between the gateway and uconn.c; the queue and the peers are upstream.c's.
+ * Who gets which connection, and when.
+ * Between the gateway and uconn.c; the queue and the peers are upstream.c's,
+ * what becomes of a connection afterwards pool_return.c's.
  * Writes and reads nothing.
  */
 #include "proxy/upstream/pool.h"
@@ -78,14 +79,6 @@ undo_grant(struct peer *peer)
 	upstream_slot_freed(peer->upstream);
 }
 
-static struct uconn *
-newest_idle(struct peer *peer, const struct worker *worker)
-{
-	struct list *node = list_first(&peer->local[worker->index].idle);
-
-	return node == NULL ? NULL : LIST_ENTRY(node, struct uconn, node);
-}
-
 /* A kept connection; none when it must be a fresh one. */
 static struct uconn *
 take_idle(struct pool *pool, struct peer *peer, bool fresh, bool careful)
@@ -94,7 +87,7 @@ take_idle(struct pool *pool, struct peer *peer, bool fresh, bool careful)
 
 	if (fresh)
 		return NULL;
-	while ((uconn = newest_idle(peer, pool->worker)) != NULL) {
+	while ((uconn = uconn_newest_idle(peer, pool->worker->index)) != NULL) {
 		if (LIKELY(!careful && !uconn->is_suspect) ||
 		    io_looks_alive(&uconn->io)) {
 			uconn->connected_us = 0;
@@ -109,8 +102,12 @@ take_idle(struct pool *pool, struct peer *peer, bool fresh, bool careful)
 static void
 note_connect_failure(struct pool *pool, struct peer *peer, const char *why)
 {
-	peer_failed(peer, clock_now_ms());
-	log_info("upstream=%s peer=%s connect failed: %s", peer->upstream->name,
+	unsigned before = peer_failed(peer, clock_now_ms());
+
+	/* The first of a row is news; each request that suffers has a line of
+	 * its own. */
+	(before == 0 ? log_warn : log_debug)(
+	    "upstream=%s peer=%s connect failed: %s", peer->upstream->name,
 	    peer->text, why);
 }
 
@@ -170,12 +167,12 @@ pool_uconn_up(struct uconn *uconn)
 }
 
 void
-pool_uconn_failed(struct uconn *uconn, enum pool_failure failure)
+pool_uconn_failed(
+    struct uconn *uconn, enum pool_failure failure, const char *why)
 {
 	struct pool_wait *wait = uconn->wait;
 
-	note_connect_failure(uconn->pool, uconn->peer,
-	    failure == POOL_CONNECT_TIMEOUT ? "no answer in time" : "refused");
+	note_connect_failure(uconn->pool, uconn->peer, why);
 	uconn->wait = NULL;
 	uconn_close(uconn);
 	answer(wait, NULL, failure);
@@ -214,8 +211,6 @@ use_grant(struct pool *pool, struct pool_wait *wait, struct peer *peer)
 	}
 }
 
-static void keep_or_close(struct uconn *uconn);
-
 static void
 deliver_turn(struct worker *worker, struct mail *mail)
 {
@@ -241,7 +236,7 @@ deliver_turn(struct worker *worker, struct mail *mail)
 		if (peer != NULL)
 			undo_grant(peer);
 		if (uconn != NULL && pool != NULL)
-			keep_or_close(uconn);
+			pool_uconn_keep(uconn);
 		free_wait(pool, wait);
 	} else if (uconn != NULL) {
 		answer(wait, uconn, POOL_OK);
@@ -302,7 +297,8 @@ take(struct pool *pool, struct peer *peer, const struct pool_ask *ask,
 		uconn = take_idle(pool, peer, ask->fresh, ask->careful);
 		/* One that may not be used holds the slot that is needed. */
 		if (uconn == NULL && !peer_take_slot(peer)) {
-			if (newest_idle(peer, pool->worker) != NULL)
+			if (uconn_newest_idle(peer, pool->worker->index) !=
+			    NULL)
 				pool_evict(pool, peer);
 			return false;
 		}
@@ -382,253 +378,5 @@ pool_cancel(struct pool *pool, struct pool_wait **wait_at)
 	} else {
 		timer_disarm(&wait->timer);
 		wait->is_cancelled = true;
-	}
-}
-
-/* ---- giving back ---- */
-
-/* How long it may be idle; 0: not at all. */
-static int
-idle_ms_of(const struct uconn *uconn)
-{
-	uint32_t ms = (uint32_t)uconn->idle_timeout_ms;
-	uint32_t peer_ms =
-	    atomic_load_explicit(&uconn->peer->idle_ms, memory_order_relaxed);
-	uint32_t said_s = uconn->peer_idle_s;
-
-	if (peer_ms != 0 && peer_ms < ms)
-		ms = peer_ms;
-	if (said_s != 0 && said_s <= ms / 1000) {
-		/* A busy peer closes before it reads: leave it a second. Few
-		 * different lengths, because each is a timer class. */
-		ms = (said_s - 1) * 1000;
-		if (ms > 30000)
-			ms -= ms % 30000;
-	}
-	return (int)ms;
-}
-
-static bool
-may_keep(const struct uconn *uconn, int idle_ms)
-{
-	const struct peer *peer = uconn->peer;
-	unsigned index = uconn->pool->worker->index;
-
-	if (peer_is_withdrawn(peer) || idle_ms == 0 ||
-	    atomic_load_explicit(&peer->local[index].n_idle,
-		memory_order_relaxed) >= uconn->idle_max)
-		return false;
-	if (!peer_is_capped(peer))
-		return true;
-	return peer_over_cap(peer) == 0 &&
-	       !registry_is_draining(uconn->pool->registry);
-}
-
-/* Somebody may wait for the slot of this connection, at any worker: it goes to
- * him as it is. Closing it and letting him connect would cost both sides, and
- * for a moment the peer would have one connection too many. */
-static bool
-hand_over(struct uconn *uconn)
-{
-	struct peer *peer = uconn->peer;
-	struct worker *worker = uconn->pool->worker;
-	struct upstream_wait *next = upstream_next(peer->upstream);
-
-	if (next == NULL)
-		return false;
-	atomic_fetch_add(&peer->in_flight, 1);
-	next->failure = POOL_OK;
-	if (next->worker == worker) {
-		if (uconn->state != UCONN_BUSY)
-			uconn_set_busy(uconn);
-		uconn->is_in_flight = true;
-		next->uconn = uconn;
-	} else {
-		peer_ref(peer);
-		next->granted = peer;
-		next->served = uconn->served;
-		next->fd = uconn_detach(uconn);
-	}
-	worker_post(next->worker, &next->mail);
-	return true;
-}
-
-/* Lent no more; a clean connection. */
-static void
-keep_or_close(struct uconn *uconn)
-{
-	struct peer *peer = uconn->peer;
-	bool slot_is_connection = peer->cap_counts_idle && uconn->holds_slot;
-	int idle_ms = idle_ms_of(uconn);
-
-	atomic_fetch_sub(&peer->in_flight, 1);
-	uconn->is_in_flight = false;
-	if (UNLIKELY(!may_keep(uconn, idle_ms))) {
-		if (uconn->holds_slot)
-			uconn_end(uconn);
-		else
-			uconn_close(uconn);
-		return;
-	}
-	if (slot_is_connection && upstream_has_waiters(peer->upstream)) {
-		if (hand_over(uconn))
-			return;
-		/* Who is next wants a fresh one. */
-		if (upstream_has_waiters(peer->upstream)) {
-			uconn_end(uconn);
-			return;
-		}
-	}
-	if (uconn->holds_slot && !slot_is_connection) {
-		uconn->holds_slot = false;
-		peer_put_slot(peer);
-		uconn_set_idle(uconn, idle_ms);
-		upstream_slot_freed(peer->upstream);
-		return;
-	}
-	uconn_set_idle(uconn, idle_ms);
-	/* Who began to wait just now may have looked before it was idle. */
-	if (slot_is_connection && upstream_has_waiters(peer->upstream))
-		pool_evict(uconn->pool, peer);
-}
-
-static void
-leave_exchange(struct uconn *uconn)
-{
-	uconn->exchange = NULL;
-	uconn->on_dead = NULL;
-	uconn->owner = NULL;
-}
-
-void
-pool_release(struct pool *pool, struct uconn **uconn_at)
-{
-	struct uconn *uconn = *uconn_at;
-
-	*uconn_at = NULL;
-	leave_exchange(uconn);
-	uconn->can_drain = false;
-	uconn->served++;
-	peer_worked(uconn->peer);
-	keep_or_close(uconn);
-}
-
-void
-pool_close(struct pool *pool, struct uconn **uconn_at, bool failed)
-{
-	struct uconn *uconn = *uconn_at;
-
-	*uconn_at = NULL;
-	leave_exchange(uconn);
-	if (failed)
-		peer_failed(uconn->peer, clock_now_ms());
-	/* A capped peer is free when it has closed too. If it has, reading
-	 * tells at once. */
-	if (uconn->holds_slot)
-		uconn_end(uconn);
-	else
-		uconn_close(uconn);
-}
-
-void
-pool_abandon(struct pool *pool, struct uconn **uconn_at)
-{
-	struct uconn *uconn = *uconn_at;
-
-	if (!uconn->can_drain || !uconn->holds_slot) {
-		pool_close(pool, uconn_at, false);
-		return;
-	}
-	*uconn_at = NULL;
-	leave_exchange(uconn);
-	if (uconn->reply.ended)
-		pool_uconn_clean(uconn);
-	else
-		uconn_drain(uconn);
-}
-
-void
-pool_condemn(struct pool *pool, struct uconn **uconn_at)
-{
-	struct uconn *uconn = *uconn_at;
-
-	pool_abandon(pool, uconn_at);
-	/* Closed or not: its memory is there until the end of the round. */
-	uconn_condemn(uconn);
-}
-
-void
-pool_uconn_clean(struct uconn *uconn)
-{
-	uconn->can_drain = false;
-	uconn->served++;
-	/* It answered before it had read all of us. */
-	if (!io_is_drained(&uconn->io))
-		uconn_end(uconn);
-	else
-		keep_or_close(uconn);
-}
-
-/* ---- what others want of us ---- */
-
-void
-pool_evict(struct pool *pool, struct peer *peer)
-{
-	struct list *idle = &peer->local[pool->worker->index].idle;
-	struct uconn *uconn;
-
-	if (list_is_empty(idle) || !upstream_has_waiters(peer->upstream))
-		return;
-	uconn = LIST_ENTRY(idle->prev, struct uconn, node);
-	if (!hand_over(uconn) && upstream_has_waiters(peer->upstream))
-		uconn_end(uconn);
-}
-
-static void
-sweep_idle(struct pool *pool, struct peer *peer, bool dead)
-{
-	bool all =
-	    peer_is_withdrawn(peer) ||
-	    (peer_is_capped(peer) && registry_is_draining(pool->registry));
-	uint32_t n = all ? UINT32_MAX : peer_over_cap(peer);
-	struct uconn *uconn;
-
-	while (n-- > 0 && (uconn = newest_idle(peer, pool->worker)) != NULL) {
-		if (uconn->holds_slot && !dead)
-			uconn_end(uconn);
-		else
-			uconn_close(uconn);
-	}
-}
-
-static void
-fail_one(struct uconn *uconn)
-{
-	if (uconn->state == UCONN_CONNECTING && uconn->wait != NULL)
-		pool_uconn_failed(uconn, POOL_CONNECT_FAILED);
-	else if (uconn->on_dead != NULL)
-		uconn->on_dead(uconn);
-}
-
-void
-pool_sweep(struct pool *pool, struct peer *peer, bool dead)
-{
-	struct peer_local *local = &peer->local[pool->worker->index];
-	struct list now, *node;
-
-	sweep_idle(pool, peer, dead);
-	if (!dead)
-		return;
-	while ((node = list_first(&local->ending)) != NULL)
-		uconn_close(LIST_ENTRY(node, struct uconn, node));
-	list_init(&now);
-	while ((node = list_first(&local->busy)) != NULL) {
-		list_remove(node);
-		list_push_back(&now, node);
-	}
-	while ((node = list_first(&now)) != NULL) {
-		list_remove(node);
-		list_push_back(&local->busy, node);
-		fail_one(LIST_ENTRY(node, struct uconn, node));
 	}
 }

@@ -82,11 +82,14 @@ void pool_cancel(struct pool *pool, struct pool_wait **wait);
  * (FastCGI; the connection is kept), else our side is shut down, its bytes are
  * read and dropped, and its slot is free when it closes (HACKING.md). Others
  * are closed.
- * condemn: the same for a peer that took too long; it is reported at once. */
+ * condemn: the same for a peer that took too long; it is reported at once.
+ * cut: it was a tunnel, which no process works on to an end: it is closed, slot
+ * or not. `resets`: its client did so too. */
 void pool_release(struct pool *pool, struct uconn **uconn);
 void pool_close(struct pool *pool, struct uconn **uconn, bool failed);
 void pool_abandon(struct pool *pool, struct uconn **uconn);
 void pool_condemn(struct pool *pool, struct uconn **uconn);
+void pool_cut(struct pool *pool, struct uconn **uconn, bool resets);
 
 /* ---- for upstream.c, in the worker's thread ---- */
 

@@ -207,6 +207,14 @@ uconn_set_busy(struct uconn *uconn)
 	list_push_back(&local_of(uconn)->busy, &uconn->node);
 }
 
+struct uconn *
+uconn_newest_idle(struct peer *peer, unsigned worker)
+{
+	struct list *node = list_first(&peer->local[worker].idle);
+
+	return node == NULL ? NULL : LIST_ENTRY(node, struct uconn, node);
+}
+
 static void
 on_idle_too_long(struct worker *worker, struct timer *timer)
 {
@@ -245,7 +253,7 @@ on_connect_too_long(struct worker *worker, struct timer *timer)
 {
 	struct uconn *uconn = CONTAINER_OF(timer, struct uconn, timer);
 
-	pool_uconn_failed(uconn, POOL_CONNECT_TIMEOUT);
+	pool_uconn_failed(uconn, POOL_CONNECT_TIMEOUT, "no answer in time");
 }
 
 static void
@@ -301,9 +309,7 @@ on_again(evutil_socket_t unused, short what, void *arg)
 		return;
 	take_fd(uconn, fd, result == 1);
 	if (result == -1) {
-		log_debug(
-		    "peer=%s connect: %s", uconn->peer->text, strerror(errno));
-		pool_uconn_failed(uconn, POOL_CONNECT_FAILED);
+		pool_uconn_failed(uconn, POOL_CONNECT_FAILED, strerror(errno));
 	} else if (result == 1) {
 		come_up(uconn);
 		pool_uconn_up(uconn);
@@ -505,9 +511,7 @@ on_connected(struct io *io, int error)
 	if (uconn->state != UCONN_CONNECTING)
 		return;
 	if (error != 0) {
-		log_debug(
-		    "peer=%s connect: %s", uconn->peer->text, strerror(error));
-		pool_uconn_failed(uconn, POOL_CONNECT_FAILED);
+		pool_uconn_failed(uconn, POOL_CONNECT_FAILED, strerror(error));
 		return;
 	}
 	come_up(uconn);

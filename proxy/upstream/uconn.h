@@ -108,9 +108,16 @@ bool uconn_skip(struct uconn *uconn, const char *from, size_t len) MUST_CHECK;
 /* Move between the lists, with the counts that belong to it. */
 void uconn_set_busy(struct uconn *uconn);
 void uconn_set_idle(struct uconn *uconn, int idle_ms);
-/* It came up, or not (*error). pool.c's. */
+/* The newest idle one of this worker, or NULL. */
+struct uconn *uconn_newest_idle(struct peer *peer, unsigned worker);
+
+/* pool.c's: it came up, or not (`why`: a text for the log). */
 void pool_uconn_up(struct uconn *uconn);
+void pool_uconn_failed(
+    struct uconn *uconn, enum pool_failure failure, const char *why);
+/* pool_return.c's: what nobody wanted has come to its end; a clean one that is
+ * lent no more is kept or closed. */
 void pool_uconn_clean(struct uconn *uconn);
-void pool_uconn_failed(struct uconn *uconn, enum pool_failure failure);
+void pool_uconn_keep(struct uconn *uconn);
 
 #endif

@@ -181,3 +181,25 @@ log_errno(const char *fmt, ...)
 	va_end(args);
 	errno = saved;
 }
+
+bool
+log_may(struct log_budget *budget, enum log_level level, int64_t now_ms)
+{
+	unsigned left_out;
+
+	if (sink.level < level)
+		return false;
+	if (now_ms - budget->since_ms >= 1000) {
+		left_out = budget->left_out;
+		*budget = (struct log_budget){ .since_ms = now_ms };
+		if (left_out > 0)
+			log_warn("%u lines like the next one were left out",
+			    left_out);
+	}
+	if (budget->lines >= LOG_BUDGET_LINES) {
+		budget->left_out++;
+		return false;
+	}
+	budget->lines++;
+	return true;
+}

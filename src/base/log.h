@@ -6,6 +6,9 @@
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "src/base/compiler.h"
 
 enum log_level {
@@ -34,5 +37,17 @@ void log_debug(const char *fmt, ...) PRINTF_LIKE(1, 2);
 
 /* As log_error, followed by ": " and the text of errno. */
 void log_errno(const char *fmt, ...) PRINTF_LIKE(1, 2);
+
+/* For lines that outsiders can cause by the thousand: at most so many a second;
+ * how many were left out is said before the next one. Zeroed at first; one
+ * thread's. */
+#define LOG_BUDGET_LINES 20
+struct log_budget {
+	int64_t since_ms; /* monotonic: when this second began */
+	unsigned lines, left_out;
+};
+/* May a line of this level be written now? False also when the level is off. */
+bool log_may(
+    struct log_budget *budget, enum log_level level, int64_t now_ms) MUST_CHECK;
 
 #endif

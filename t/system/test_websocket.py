@@ -526,6 +526,68 @@ def test_client_vanishes(daemon, port, how):
         wait_for(lambda: one.access_log(), 5, "it is over")
 
 
+@pytest.mark.parametrize("slots", [None, 1])
+@pytest.mark.parametrize("how", ["reset", "reset-while-full"])
+def test_reset_reaches_the_app(daemon, port, how, slots):
+    """As what it is, not as a client that may still read; and whatever the
+    app does then, its slot is free."""
+    stopped, broken = threading.Event(), threading.Event()
+
+    def talk(conn):
+        if how == "reset-while-full":
+            stopped.wait(20)
+        try:
+            while conn.sock.recv(65536):
+                pass
+            while True:             # a half-closed client could read it
+                conn.send(b"more" * 1000)
+                time.sleep(0.02)
+        except OSError:
+            broken.set()
+        time.sleep(1)
+    with Tunnel(talk) as tunnel:
+        peer = {"address": tunnel.origin.address, "max_connections": slots}
+        serve(daemon, port, tunnel.origin, workers=1,
+              upstream={"peers": [peer]})
+        client = opened(port)
+        if how == "reset-while-full":
+            client.sock.settimeout(0.5)
+            with contextlib.suppress(OSError):
+                for _ in range(1000):
+                    client.send(b"x" * 65536)
+        client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
+                               struct.pack("ii", 1, 0))
+        client.close()
+        time.sleep(0.1)
+        stopped.set()
+        wait_for(broken.is_set, 2, "the app is told")
+        with opened(port) as again:
+            again.send(b"x")
+
+
+def test_idle_tunnels_are_small(daemon, port):
+    """Neither side keeps a buffer while nothing is said."""
+    if scalws.SLOW > 1:
+        pytest.skip("a sanitizer's memory is its own")
+    with Tunnel() as tunnel:
+        one = serve(daemon, port, tunnel.origin, workers=1)
+        pid, many = one.proxy_pid(), 300
+        with contextlib.ExitStack() as stack:
+            def more(n):
+                for _ in range(n):
+                    client = stack.enter_context(opened(port))
+                    client.send(b"ping")
+                    tunnel.wait_got(b"ping", len(tunnel.got) - 1)
+            more(20)
+            before = scalws.rss_kib(pid)
+            more(many)
+            assert (scalws.rss_kib(pid) - before) / many < 10
+            for sock in tunnel.conns:
+                sock.send(b"pong")
+        line = wait_for(lambda: one.access_log(), 5)[0]
+        assert '"GET /raw HTTP/1.1" 101 ' in line, line
+
+
 @pytest.mark.parametrize("how", ["close", "reset", "reset-half-closed"])
 def test_app_vanishes(daemon, port, how):
     with Tunnel() as tunnel:

@@ -219,6 +219,9 @@ HEADS = [
          says(TYPE + b"Connection: X-P\r\nX-P: 1\r\nKeep-Alive: timeout=3"
               b"\r\nUpgrade: h2c\r\nTrailer: X\r\n"),
          lacks=("x-p", "keep-alive", "upgrade", "trailer")),
+    good("field-upgrade-required", "RFC 9110 15.5.22",
+         says(b"Status: 426 Upgrade Required\r\nUpgrade: foo/2\r\n" + TYPE),
+         status=426, has=(("upgrade", "foo/2"), ("connection", "Upgrade"))),
     good("field-connection-close", "RFC 9110 7.6.1",
          says(TYPE + b"Connection: close\r\n"), origin_end=EITHER,
          client_end=EITHER),

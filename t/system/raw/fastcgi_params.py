@@ -9,6 +9,7 @@ FIELD = "RFC 3875 4.1.18"
 PARAMS = "FCGI 3.4"
 BODY = "RFC 3875 4.1.2"
 PATH = "RFC 3875 4.1.5"
+FORWARDS = "RFC 9110 7.6.2"
 
 
 @dataclass(frozen=True)
@@ -187,6 +188,17 @@ FIELDS = [
           {b"HTTP_X_P": None, b"HTTP_TE": None, b"HTTP_UPGRADE": None,
            b"HTTP_KEEP_ALIVE": None, b"HTTP_PROXY_AUTHORIZATION": None,
            b"HTTP_TRANSFER_ENCODING": None}),
+    row("options-max-forwards-5", FORWARDS,
+        request(method=b"OPTIONS", fields=b"Max-Forwards: 5\r\n"),
+        {b"HTTP_MAX_FORWARDS": b"4"}),
+    row("options-max-forwards-0", FORWARDS,
+        request(method=b"OPTIONS", fields=b"Max-Forwards: 0\r\n"),
+        refused=(204,)),
+    row("options-max-forwards-bad", FORWARDS,
+        request(method=b"OPTIONS", fields=b"Max-Forwards: x\r\n"),
+        {b"HTTP_MAX_FORWARDS": b"x"}, or_refused=(400,)),
+    row("get-max-forwards-0", FORWARDS, request(fields=b"Max-Forwards: 0\r\n"),
+        {b"HTTP_MAX_FORWARDS": b"0"}),
     field("field-forwarded-never-believed",
           b"X-Forwarded-For: 6.6.6.6\r\nX-Forwarded-Proto: https\r\n"
           b"X-Real-IP: 6.6.6.6\r\nForwarded: for=6.6.6.6\r\n",

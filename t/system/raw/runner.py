@@ -436,6 +436,8 @@ def check_answer(answer, http10=False):
     """What holds for every answer that any client gets from us."""
     names = [n.lower() for n, _ in answer.fields]
     for name in names:
+        if answer.status == 426 and name == "upgrade":
+            continue        # RFC 9110 section 15.5.22 asks for it
         if name.encode() in HOPS - {b"keep-alive"} or \
                 name in ("proxy-authenticate",):
             raise Wrong(f"a field of the last hop: {name} in {answer}")

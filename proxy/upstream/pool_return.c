@@ -1,0 +1,273 @@
+/*
+ * What becomes of a connection when it is given back: kept for the next
+ * request, handed to who waits for its slot, or closed.
+ * The other half of pool.h, behind pool.c.
+ * Knows no requests.
+ */
+#include "proxy/upstream/peer.h"
+#include "proxy/upstream/pool.h"
+#include "proxy/upstream/uconn.h"
+#include "proxy/upstream/upstream.h"
+
+/* ---- kept, handed over, or closed ---- */
+
+/* How long it may be idle; 0: not at all. */
+static int
+idle_ms_of(const struct uconn *uconn)
+{
+	uint32_t ms = (uint32_t)uconn->idle_timeout_ms;
+	uint32_t peer_ms =
+	    atomic_load_explicit(&uconn->peer->idle_ms, memory_order_relaxed);
+	uint32_t said_s = uconn->peer_idle_s;
+
+	if (peer_ms != 0 && peer_ms < ms)
+		ms = peer_ms;
+	if (said_s != 0 && said_s <= ms / 1000) {
+		/* A busy peer closes before it reads: leave it a second. Few
+		 * different lengths, because each is a timer class. */
+		ms = (said_s - 1) * 1000;
+		if (ms > 30000)
+			ms -= ms % 30000;
+	}
+	return (int)ms;
+}
+
+static bool
+may_keep(const struct uconn *uconn, int idle_ms)
+{
+	const struct peer *peer = uconn->peer;
+	unsigned index = uconn->pool->worker->index;
+
+	if (peer_is_withdrawn(peer) || idle_ms == 0 ||
+	    atomic_load_explicit(&peer->local[index].n_idle,
+		memory_order_relaxed) >= uconn->idle_max)
+		return false;
+	if (!peer_is_capped(peer))
+		return true;
+	return peer_over_cap(peer) == 0 &&
+	       !registry_is_draining(uconn->pool->registry);
+}
+
+/* Somebody may wait for the slot of this connection, at any worker: it goes to
+ * him as it is. Closing it and letting him connect would cost both sides, and
+ * for a moment the peer would have one connection too many. */
+static bool
+hand_over(struct uconn *uconn)
+{
+	struct peer *peer = uconn->peer;
+	struct worker *worker = uconn->pool->worker;
+	struct upstream_wait *next = upstream_next(peer->upstream);
+
+	if (next == NULL)
+		return false;
+	atomic_fetch_add(&peer->in_flight, 1);
+	next->failure = POOL_OK;
+	if (next->worker == worker) {
+		if (uconn->state != UCONN_BUSY)
+			uconn_set_busy(uconn);
+		uconn->is_in_flight = true;
+		next->uconn = uconn;
+	} else {
+		peer_ref(peer);
+		next->granted = peer;
+		next->served = uconn->served;
+		next->fd = uconn_detach(uconn);
+	}
+	worker_post(next->worker, &next->mail);
+	return true;
+}
+
+void
+pool_uconn_keep(struct uconn *uconn)
+{
+	struct peer *peer = uconn->peer;
+	bool slot_is_connection = peer->cap_counts_idle && uconn->holds_slot;
+	int idle_ms = idle_ms_of(uconn);
+
+	atomic_fetch_sub(&peer->in_flight, 1);
+	uconn->is_in_flight = false;
+	if (UNLIKELY(!may_keep(uconn, idle_ms))) {
+		if (uconn->holds_slot)
+			uconn_end(uconn);
+		else
+			uconn_close(uconn);
+		return;
+	}
+	if (slot_is_connection && upstream_has_waiters(peer->upstream)) {
+		if (hand_over(uconn))
+			return;
+		/* Who is next wants a fresh one. */
+		if (upstream_has_waiters(peer->upstream)) {
+			uconn_end(uconn);
+			return;
+		}
+	}
+	if (uconn->holds_slot && !slot_is_connection) {
+		uconn->holds_slot = false;
+		peer_put_slot(peer);
+		uconn_set_idle(uconn, idle_ms);
+		upstream_slot_freed(peer->upstream);
+		return;
+	}
+	uconn_set_idle(uconn, idle_ms);
+	/* Who began to wait just now may have looked before it was idle. */
+	if (slot_is_connection && upstream_has_waiters(peer->upstream))
+		pool_evict(uconn->pool, peer);
+}
+
+/* ---- giving back ---- */
+
+static void
+leave_exchange(struct uconn *uconn)
+{
+	uconn->exchange = NULL;
+	uconn->on_dead = NULL;
+	uconn->owner = NULL;
+}
+
+void
+pool_release(struct pool *pool, struct uconn **uconn_at)
+{
+	struct uconn *uconn = *uconn_at;
+
+	*uconn_at = NULL;
+	leave_exchange(uconn);
+	uconn->can_drain = false;
+	uconn->served++;
+	peer_worked(uconn->peer);
+	pool_uconn_keep(uconn);
+}
+
+void
+pool_close(struct pool *pool, struct uconn **uconn_at, bool failed)
+{
+	struct uconn *uconn = *uconn_at;
+
+	*uconn_at = NULL;
+	leave_exchange(uconn);
+	if (failed)
+		peer_failed(uconn->peer, clock_now_ms());
+	/* A capped peer is free when it has closed too. If it has, reading
+	 * tells at once. */
+	if (uconn->holds_slot)
+		uconn_end(uconn);
+	else
+		uconn_close(uconn);
+}
+
+void
+pool_abandon(struct pool *pool, struct uconn **uconn_at)
+{
+	struct uconn *uconn = *uconn_at;
+
+	if (!uconn->can_drain || !uconn->holds_slot) {
+		pool_close(pool, uconn_at, false);
+		return;
+	}
+	*uconn_at = NULL;
+	leave_exchange(uconn);
+	if (uconn->reply.ended)
+		pool_uconn_clean(uconn);
+	else
+		uconn_drain(uconn);
+}
+
+void
+pool_condemn(struct pool *pool, struct uconn **uconn_at)
+{
+	struct uconn *uconn = *uconn_at;
+
+	pool_abandon(pool, uconn_at);
+	/* Closed or not: its memory is there until the end of the round. */
+	uconn_condemn(uconn);
+}
+
+void
+pool_cut(struct pool *pool, struct uconn **uconn_at, bool resets)
+{
+	struct uconn *uconn = *uconn_at;
+
+	*uconn_at = NULL;
+	leave_exchange(uconn);
+	if (resets)
+		io_will_reset(&uconn->io);
+	uconn_close(uconn);
+}
+
+void
+pool_uconn_clean(struct uconn *uconn)
+{
+	uconn->can_drain = false;
+	uconn->served++;
+	/* It answered before it had read all of us. */
+	if (!io_is_drained(&uconn->io))
+		uconn_end(uconn);
+	else
+		pool_uconn_keep(uconn);
+}
+
+/* ---- what others want of us ---- */
+
+void
+pool_evict(struct pool *pool, struct peer *peer)
+{
+	struct list *idle = &peer->local[pool->worker->index].idle;
+	struct uconn *uconn;
+
+	if (list_is_empty(idle) || !upstream_has_waiters(peer->upstream))
+		return;
+	uconn = LIST_ENTRY(idle->prev, struct uconn, node);
+	if (!hand_over(uconn) && upstream_has_waiters(peer->upstream))
+		uconn_end(uconn);
+}
+
+static void
+sweep_idle(struct pool *pool, struct peer *peer, bool dead)
+{
+	bool all =
+	    peer_is_withdrawn(peer) ||
+	    (peer_is_capped(peer) && registry_is_draining(pool->registry));
+	uint32_t n = all ? UINT32_MAX : peer_over_cap(peer);
+	struct uconn *uconn;
+
+	while (n-- > 0 &&
+	       (uconn = uconn_newest_idle(peer, pool->worker->index)) != NULL) {
+		if (uconn->holds_slot && !dead)
+			uconn_end(uconn);
+		else
+			uconn_close(uconn);
+	}
+}
+
+static void
+fail_one(struct uconn *uconn)
+{
+	if (uconn->state == UCONN_CONNECTING && uconn->wait != NULL)
+		pool_uconn_failed(
+		    uconn, POOL_CONNECT_FAILED, "its process died");
+	else if (uconn->on_dead != NULL)
+		uconn->on_dead(uconn);
+}
+
+void
+pool_sweep(struct pool *pool, struct peer *peer, bool dead)
+{
+	struct peer_local *local = &peer->local[pool->worker->index];
+	struct list now, *node;
+
+	sweep_idle(pool, peer, dead);
+	if (!dead)
+		return;
+	while ((node = list_first(&local->ending)) != NULL)
+		uconn_close(LIST_ENTRY(node, struct uconn, node));
+	list_init(&now);
+	while ((node = list_first(&local->busy)) != NULL) {
+		list_remove(node);
+		list_push_back(&now, node);
+	}
+	while ((node = list_first(&now)) != NULL) {
+		list_remove(node);
+		list_push_back(&local->busy, node);
+		fail_one(LIST_ENTRY(node, struct uconn, node));
+	}
+}
