@@ -11,6 +11,7 @@
 #include "src/base/str.h"
 #include "src/base/strbuf.h"
 #include "supervisor/app.h"
+#include "supervisor/app_log.h"
 #include "supervisor/listen_fds.h"
 #include "supervisor/notify.h"
 #include "supervisor/proxy_proc.h"
@@ -82,6 +83,23 @@ fail(struct reload *reload, const char *why)
 	finish(reload);
 }
 
+/* Why it did not come up stands in its own output. */
+static void
+add_last_lines(struct reload *reload, const char *name)
+{
+	struct supervisor *supervisor = reload->supervisor;
+
+	for (size_t i = 0; i < supervisor->n_apps; i++) {
+		const struct app *app = supervisor->apps[i];
+
+		if (strcmp(app->name, name) != 0)
+			continue;
+		strbuf_add_text(&reload->text, "last lines of its output:\n");
+		app_log_last(app->log, APP_LOG_LAST_LINES, 0, &reload->text);
+		return;
+	}
+}
+
 static void
 on_restarted(bool ok, const char *why, void *arg)
 {
@@ -94,6 +112,7 @@ on_restarted(bool ok, const char *why, void *arg)
 		    "app %s was not restarted: %s; its old processes go on, "
 		    "see: scalwsctl logs %s\n",
 		    part->name, why, part->name);
+		add_last_lines(reload, part->name);
 	} else {
 		strbuf_printf(&reload->text, "app %s restarted\n", part->name);
 	}

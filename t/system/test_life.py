@@ -308,24 +308,6 @@ def test_failed_start_of_a_restart_leaves_the_old_one(daemon, port):
     assert one.pids("app") != pids
 
 
-@pytest.mark.parametrize("case", parameters(
-    "asgi", "fastapi", "flask", "flask-sync", "django", "http", "express4",
-    "fastify4", "esm", "php-front", "command"))
-def test_restart_under_load(daemon, port, case):
-    """Four restarts, not one request lost."""
-    skip_unless_possible(case)
-    one = daemon(one_app(case, port))
-    one.wait_running("app")
-    with Load(port, 4, case.path("/")) as load:
-        for _ in range(4 if scalws.LONG else 2):
-            load.wait_done(50)
-            before = one.pids("app")
-            one.ok("restart", "app")
-            assert not set(before) & set(one.pids("app"))
-        load.wait_done(50)
-    assert not load.failed, load.failed[:5]
-
-
 def test_long_requests_survive_a_restart(daemon, port, apps):
     one = serve(daemon, port, misbehave(apps))
     one.wait_running("a")
