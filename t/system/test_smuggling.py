@@ -1,59 +1,20 @@
 """What we pass on is read by the servers that applications run on as exactly
 one request: the table of raw/smuggling.py with uvicorn, gunicorn, Node and
 php-fpm behind us. (What is refused stands in test_raw_requests.py.)"""
-import os
-import shutil
-
 import pytest
 
 import scalws
+from recording import SERVERS, recorded
 from raw.runner import RawClient
 from raw.smuggling import KINDS
-from scalws import Daemon, get
-
-TIMES = dict(processes=1, response_timeout="20s")
-
-
-def python(apps, **keys):
-    return {"runtime": "python", "python": "/usr/bin/python3",
-            "directory": str(apps / "python"), **TIMES, **keys}
-
-
-SERVERS = {
-    "uvicorn": lambda apps: python(apps, module="record:asgi"),
-    "gunicorn-sync": lambda apps: python(
-        apps, module="record:wsgi", server="gunicorn", threads=1),
-    "gunicorn-threads": lambda apps: python(
-        apps, module="record:wsgi", server="gunicorn", threads=2),
-    "node": lambda apps: {"runtime": "node", "directory": str(apps / "node"),
-                          "script": "record.js", **TIMES},
-    "php": lambda apps: {"runtime": "php", "children": 1,
-                         "root": str(apps / "php/record"),
-                         "front_controller": "index.php",
-                         "response_timeout": "20s"},
-}
+from scalws import get
 
 
 @pytest.fixture(scope="module", params=SERVERS)
 def backend(request):
-    apps, port = scalws.apps_directory(), scalws.free_port()
-    place = scalws.scratch()
-    os.chmod(place, 0o755)
-    record = place / "record"
-    record.touch()
-    os.chmod(record, 0o666)
-    app = SERVERS[request.param](apps)
-    app["environment"] = {"RECORD": str(record)}
-    conf = {"workers": 1, "apps": {"app": app},
-            "sites": [{"names": ["t.example"], "listen": [f"127.0.0.1:{port}"],
-                       "routes": [{"path": "*", "app": "app"}]}]}
-    try:
-        with Daemon(conf) as one:
-            one.wait_running("app")
-            # What the probe asked was asked by now.
-            yield port, record
-    finally:
-        shutil.rmtree(place)
+    port = scalws.free_port()
+    with recorded(request.param, port) as (_, record):
+        yield port, record
 
 
 def test_table():

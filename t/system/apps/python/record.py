@@ -2,6 +2,7 @@
 server below it believes to have read. ASGI and WSGI."""
 import json
 import os
+import time
 
 
 def keep(method, row, body):
@@ -24,6 +25,11 @@ async def asgi(scope, receive, send):
         body += event.get("body", b"")
         more = event.get("more_body", False)
     fields = dict(scope["headers"])
+    if scope["path"] == "/wait":
+        keep("BEGUN", fields[b"x-row"].decode(), b"")
+        assert (await receive())["type"] == "http.disconnect"
+        keep("GONE", fields[b"x-row"].decode(), b"")
+        return
     said = keep(scope["method"], fields.get(b"x-row", b"none").decode(), body)
     await send({"type": "http.response.start", "status": 200, "headers": [
         (b"content-length", str(len(said)).encode())]})
@@ -32,6 +38,9 @@ async def asgi(scope, receive, send):
 
 def wsgi(environ, start_response):
     body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+    if environ["PATH_INFO"] == "/wait":
+        keep("BEGUN", environ["HTTP_X_ROW"], b"")
+        time.sleep(1.5)
     said = keep(environ["REQUEST_METHOD"],
                 environ.get("HTTP_X_ROW", "none"), body)
     start_response("200 OK", [("Content-Length", str(len(said)))])
