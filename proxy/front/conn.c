@@ -33,6 +33,8 @@ on_later(struct worker *worker, struct deferred *later)
 
 	if (conn->state == CONN_CLOSED)
 		pool_of_put(&conn->front->conns, conn);
+	else if (conn->state == CONN_H2)
+		h2_run(conn);
 	else if (conn->is_cut)
 		conn_gone(conn, "cut");
 	else
@@ -44,6 +46,17 @@ conn_later(struct conn *conn)
 {
 	if (!list_is_linked(&conn->later.node))
 		worker_defer(conn->front->worker, &conn->later);
+}
+
+/* By prior knowledge; with TLS both sides agree on it. */
+static bool
+may_be_h2(const struct front *front, uint32_t listener_key)
+{
+	const struct snapshot_listener *listener =
+	    snapshot_listener_of(front->worker->snapshot, listener_key);
+
+	return listener != NULL && !listener->conf->tls &&
+	       listener->conf->default_site->http2;
 }
 
 void
@@ -59,6 +72,7 @@ conn_open(struct front *front, int fd, const struct conn_peer *peer,
 	conn->later.release = on_later;
 	conn->listener_key = listener_key;
 	conn->peer = *peer;
+	conn->may_be_h2 = may_be_h2(front, listener_key);
 	conn_set_state(conn, CONN_IDLE);
 	list_push_back(&front->open, &conn->node);
 	front->n_open++;
@@ -94,6 +108,7 @@ conn_close(struct conn *conn, const char *why)
 	timer_disarm(&conn->send_timer);
 	/* Only a head that was not whole is left; nobody knows it. */
 	request_free(&conn->request);
+	h2_free(conn);
 	buf_put(worker, &conn->in);
 	buf_put(worker, &conn->head);
 	conn_later(conn);
@@ -105,6 +120,8 @@ conn_gone(struct conn *conn, const char *why)
 	/* The front's own abort closes the connection. */
 	if (conn->state == CONN_REQUEST && conn->request != NULL)
 		request_abort(conn->request, 0, why);
+	else if (conn->state == CONN_H2)
+		h2_abort(conn, why);
 	conn_close(conn, why);
 }
 
@@ -123,6 +140,7 @@ linger(struct conn *conn)
 void
 conn_finish(struct conn *conn, bool lingers)
 {
+	h2_free(conn);
 	if (conn->io.broken) {
 		conn_close(conn, "broken");
 	} else if (lingers) {
@@ -163,6 +181,8 @@ on_readable(struct io *io)
 
 	if (conn->state == CONN_LINGER)
 		drop_what_comes(conn);
+	else if (conn->state == CONN_H2)
+		h2_readable(conn);
 	else
 		h1_readable(conn);
 }
@@ -196,6 +216,8 @@ on_drained(struct io *io)
 		request_writable(conn->request);
 	else if (conn->state == CONN_IDLE)
 		h1_run(conn);
+	else if (conn->state == CONN_H2)
+		h2_run(conn);
 }
 
 static void
@@ -265,6 +287,8 @@ idle_expired(struct worker *worker, struct timer *timer)
 	/* It is armed when a request ends and may expire during the next. */
 	if (conn->state == CONN_IDLE)
 		conn_close(conn, "idle");
+	else if (conn->state == CONN_H2)
+		h2_idle(conn);
 }
 
 static void
@@ -279,6 +303,8 @@ header_expired(struct worker *worker, struct timer *timer)
 		conn_set_state(conn, CONN_REQUEST);
 		request_refuse(conn->request, 408, "header timeout");
 		h1_run(conn);
+	} else if (conn->state == CONN_H2) {
+		h2_header_expired(conn);
 	}
 }
 
@@ -356,4 +382,5 @@ conn_configure(struct front *front, const struct conf_limits *limits)
 	front->send =
 	    timer_class_of(worker, limits->send_timeout_ms, send_expired);
 	front->linger = timer_class_of(worker, LINGER_MS, linger_expired);
+	h2_configure(front, limits);
 }

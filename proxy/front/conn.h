@@ -38,6 +38,7 @@ enum conn_state {
 	CONN_IDLE,    /* no byte of a request is here */
 	CONN_HEAD,    /* a part of a head is here */
 	CONN_REQUEST, /* a request is under way */
+	CONN_H2,      /* speaks HTTP/2: all else is h2_conn.c's */
 	CONN_SKIP,    /* answered; the rest of its body is dropped */
 	CONN_LAST,    /* the last answer is going out, then close */
 	CONN_LINGER,  /* all is said; reading and dropping until they close */
@@ -80,6 +81,8 @@ struct conn {
 	uint64_t left; /* of the answer's announced length; LINGER, SKIP: of
 			* what may be dropped */
 
+	struct h2_conn *h2; /* CONN_H2 */
+
 	uint32_t listener_key;
 	uint32_t n_requests;
 	struct conn_peer peer;
@@ -97,9 +100,24 @@ struct conn {
 	bool is_running; /* h1_run is below us */
 	bool is_reader;  /* of READER_BYTES */
 	bool is_cut;     /* an answer cannot go on: abort from the loop */
+	bool may_be_h2;  /* what it says first may be HTTP/2's preface */
 };
 
 struct listener; /* listener.c's */
+
+/* What the HTTP/2 connections of a worker share. */
+struct h2_front {
+	struct pool_of conns, streams;
+	struct nghttp2_session_callbacks *callbacks; /* made at first use, as */
+	struct nghttp2_option *options; /* of the current configuration, and */
+	char *in;                       /* H2_IN_BYTES: read into, by one */
+	uint32_t max_streams;
+	uint32_t window_bytes;     /* of a stream */
+	uint32_t connection_bytes; /* of all, each way */
+	uint32_t max_resets, max_control;
+	struct timer_class *body, *send, *drain;
+};
+#define H2_IN_BYTES 65536
 
 struct front {
 	struct worker *worker;
@@ -122,6 +140,8 @@ struct front {
 	int body_timeout_ms;
 	uint64_t body_window_bytes; /* least of a body in that time */
 	struct timer_class *idle, *header, *body, *send, *linger;
+
+	struct h2_front h2;
 
 	/* What waits to leave in one write: of one connection at a time. */
 	struct conn *held_by;
@@ -165,6 +185,29 @@ void h1_run(struct conn *conn);
 extern const struct front_ops h1_front_ops;
 /* Let the held bytes go, whoever's they are. */
 enum response_result h1_flush(struct front *front);
+
+/* ---- h2_conn.c ---- */
+
+/* The first bytes are (the beginning of) HTTP/2's preface: no request of
+ * HTTP/1 begins so. */
+bool h2_is_preface(const char *from, size_t len);
+/* From now on this connection speaks HTTP/2; these bytes have come. */
+void h2_begin(struct conn *conn, const char *from, size_t len);
+void h2_readable(struct conn *conn);
+/* Go on from the loop: bodies, what is to be sent, the end. */
+void h2_run(struct conn *conn);
+/* No new requests: the client is told so, and the connection closed after the
+ * last. */
+void h2_drain(struct conn *conn);
+/* Nothing came while something should have. */
+void h2_idle(struct conn *conn);
+void h2_header_expired(struct conn *conn);
+/* Abort what is under way. */
+void h2_abort(struct conn *conn, const char *why);
+/* Release what is HTTP/2's; there are no requests any more. */
+void h2_free(struct conn *conn);
+void h2_configure(struct front *front, const struct conf_limits *limits);
+void h2_front_free(struct front *front);
 
 /* ---- h1_tunnel.c ---- */
 

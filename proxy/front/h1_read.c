@@ -77,6 +77,7 @@ begin_answer(struct conn *conn, size_t used)
 {
 	struct h1_request *head = &conn->request->head;
 
+	conn->may_be_h2 = false;
 	conn->request->base = conn->in->bytes + conn->in->start;
 	conn->in->start += (uint32_t)used;
 	conn->floor = conn->in->start;
@@ -90,6 +91,18 @@ begin_answer(struct conn *conn, size_t used)
 	conn_begin_window(conn);
 }
 
+/* The client knew beforehand that we speak HTTP/2 (RFC 9113 section 3.3). */
+static void
+become_h2(struct conn *conn)
+{
+	struct buf *in = conn->in;
+
+	conn->in = NULL;
+	request_free(&conn->request);
+	h2_begin(conn, in->bytes + in->start, in->end - in->start);
+	buf_put(conn->front->worker, &in);
+}
+
 /* One head, if it is whole. False: more bytes are needed. */
 static bool
 next_request(struct conn *conn)
@@ -101,6 +114,11 @@ next_request(struct conn *conn)
 	const char *why = "bad request";
 	enum h1_result result;
 
+	if (UNLIKELY(conn->may_be_h2 && h2_is_preface(in->bytes + in->start,
+					    in->end - in->start))) {
+		become_h2(conn);
+		return false;
+	}
 	if (conn->request == NULL)
 		new_request(conn);
 	result = h1_parse_request(in->bytes + in->start, in->end - in->start,
@@ -273,6 +291,7 @@ settle(struct conn *conn)
 			io_read_pause(&conn->io);
 		}
 		return;
+	case CONN_H2:
 	case CONN_LAST:
 	case CONN_LINGER:
 	case CONN_CLOSED:
@@ -301,6 +320,7 @@ h1_run(struct conn *conn)
 			goes_on = conn_buffered(conn) > 0 &&
 				  !conn->io.owes_drained && next_request(conn);
 			break;
+		case CONN_H2:
 		case CONN_LAST:
 		case CONN_LINGER:
 		case CONN_CLOSED:

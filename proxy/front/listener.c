@@ -370,6 +370,8 @@ on_tick(struct worker *worker, void *arg)
 	struct front *front = arg;
 
 	pool_of_trim(&front->conns, CONNS_KEPT);
+	pool_of_trim(&front->h2.conns, CONNS_KEPT);
+	pool_of_trim(&front->h2.streams, CONNS_KEPT);
 }
 
 struct front *
@@ -407,6 +409,7 @@ front_free(struct front **front_ptr)
 	list_remove(&front->tick.node);
 	front->worker->slots[WORKER_FRONT] = NULL;
 	pool_of_trim(&front->conns, 0);
+	h2_front_free(front);
 	mem_free(front);
 	*front_ptr = NULL;
 }
@@ -447,6 +450,8 @@ front_drain(struct front *front)
 
 		if (conn->state == CONN_IDLE)
 			conn_finish(conn, false);
+		else if (conn->state == CONN_H2)
+			h2_drain(conn);
 	}
 }
 

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static void
-give_up(void)
+void
+mem_exhausted(void)
 {
 	static const char text[] = "scalwsd: out of memory\n";
 	ssize_t done = write(STDERR_FILENO, text, sizeof(text) - 1);
@@ -28,7 +28,7 @@ total_of(size_t count, size_t bytes)
 	size_t total;
 
 	if (__builtin_mul_overflow(count, bytes, &total))
-		give_up();
+		mem_exhausted();
 	return total == 0 ? 1 : total;
 }
 
@@ -44,7 +44,7 @@ mem_alloc_array(size_t count, size_t bytes)
 	void *ptr = calloc(1, total_of(count, bytes));
 
 	if (ptr == NULL)
-		give_up();
+		mem_exhausted();
 	return ptr;
 }
 
@@ -54,7 +54,7 @@ mem_realloc(void *old, size_t count, size_t bytes)
 	void *ptr = realloc(old, total_of(count, bytes));
 
 	if (ptr == NULL)
-		give_up();
+		mem_exhausted();
 	return ptr;
 }
 
@@ -70,7 +70,7 @@ mem_memdup0(const char *from, size_t len)
 	char *copy;
 
 	if (len == SIZE_MAX)
-		give_up();
+		mem_exhausted();
 	copy = mem_alloc(len + 1);
 	if (len > 0)
 		memcpy(copy, from, len);
@@ -85,7 +85,7 @@ mem_printf(const char *fmt, ...)
 
 	va_start(args, fmt);
 	if (vasprintf(&text, fmt, args) == -1)
-		give_up();
+		mem_exhausted();
 	va_end(args);
 	return text;
 }

@@ -21,5 +21,7 @@ char *mem_strdup(const char *text) MUST_CHECK;
 char *mem_memdup0(const char *from, size_t len) MUST_CHECK;
 char *mem_printf(const char *fmt, ...) MUST_CHECK PRINTF_LIKE(1, 2);
 void mem_free(void *ptr);
+/* That policy, for memory that comes from a library. */
+NORETURN void mem_exhausted(void);
 
 #endif

@@ -250,6 +250,7 @@ struct conf_site {
 	const char **names;  /* lower case; exact or "*.example.com"; may be
 			      * empty (NULL-terminated, never NULL) */
 	bool is_default;     /* key `default` */
+	bool http2;          /* without TLS: the listener's default site's */
 	const char **listen; /* as written, NULL-terminated */
 	struct conf_route *routes;
 	size_t n_routes;
@@ -279,6 +280,12 @@ struct conf_limits {
 	int send_timeout_ms;  /* between two writes to a client */
 	int idle_timeout_ms;  /* kept connection without a request */
 	int drain_timeout_ms; /* stop: how long requests may still run */
+	/* HTTP/2, of each connection */
+	uint32_t h2_streams;          /* at a time */
+	uint32_t h2_window_bytes;     /* of a request's body, not yet taken */
+	uint32_t h2_connection_bytes; /* of all of them; and of answers */
+	uint32_t h2_resets;           /* in 10 s: ENHANCE_YOUR_CALM */
+	uint32_t h2_control_frames;   /* the same */
 };
 
 struct conf {

@@ -189,6 +189,33 @@ const struct conf_key conf_keys[] = {
 	{ .path = "limits.drain_timeout", .type = CONF_TYPE_DURATION,
 	    .max = DAY, .preset = "30s", IN(conf, limits.drain_timeout_ms),
 	    .help = "How long requests may still run when scalwsd stops." },
+	{ .path = "limits.h2_streams", .type = CONF_TYPE_NUMBER,
+	    .min = 1, .max = 10000, .preset = "100",
+	    IN(conf, limits.h2_streams),
+	    .help = "Requests that one HTTP/2 connection may have at a time." },
+	{ .path = "limits.h2_window_bytes", .type = CONF_TYPE_BYTES,
+	    .min = 16 * K, .max = 16 * M, .preset = "256K",
+	    IN(conf, limits.h2_window_bytes),
+	    .help = "Part of a request body that an HTTP/2 client may send "
+		"before the app has taken it." },
+	{ .path = "limits.h2_connection_bytes", .type = CONF_TYPE_BYTES,
+	    .min = 64 * K, .max = 256 * M, .preset = "2M",
+	    IN(conf, limits.h2_connection_bytes),
+	    .help = "The same for all requests of an HTTP/2 connection; and "
+		"what may wait in memory for its client, above which each of "
+		"its answers may have 16 KiB there." },
+	{ .path = "limits.h2_resets", .type = CONF_TYPE_NUMBER,
+	    .min = 1, .max = 1000000, .preset = "1000",
+	    IN(conf, limits.h2_resets),
+	    .help = "Streams of an HTTP/2 connection that the client may "
+		"reset, or break a rule in, within 10 seconds; beyond it the "
+		"connection is closed (ENHANCE_YOUR_CALM)." },
+	{ .path = "limits.h2_control_frames", .type = CONF_TYPE_NUMBER,
+	    .min = 16, .max = 1000000, .preset = "1000",
+	    IN(conf, limits.h2_control_frames),
+	    .help = "The same for frames that bring nothing: SETTINGS, PING, "
+		"PRIORITY, CONTINUATION, empty DATA, unknown ones, and window "
+		"updates beyond two for each DATA frame that was sent." },
 	{ .path = "apps", .type = CONF_TYPE_GROUPS, .unstored = true,
 	    .help = "The programs that scalwsd runs, by name." },
 	{ .path = "apps.*.runtime", .type = CONF_TYPE_CHOICE,
@@ -505,6 +532,10 @@ const struct conf_key conf_keys[] = {
 		"\"unix:/run/x.sock\"." },
 	{ .path = "sites.*.tls", .type = CONF_TYPE_ABSENT,
 	    .help = "TLS" },
+	{ .path = "sites.*.http2", .type = CONF_TYPE_BOOL,
+	    .preset = "true", IN(conf_site, http2),
+	    .help = "Speak HTTP/2 too. Without TLS, where clients must know "
+		"it beforehand, the listener's default site decides." },
 	{ .path = "sites.*.access_log", .type = CONF_TYPE_PATH,
 	    .min = 1, .max = PATH_BYTES, .preset_text = "access_log",
 	    IN(conf_site, access_log),

@@ -1,0 +1,154 @@
+/*
+ * A client's connection that speaks HTTP/2: what the files of h2_ share.
+ * conn.c sees the first part only. The one door to nghttp2. The worker's
+ * thread.
+ *
+ * nghttp2 keeps the frames, the flow control windows, the order of sending and
+ * HPACK. What a request is, and what is wrong with it, is ours: its own checks
+ * of HTTP messages are off.
+ */
+#ifndef FRONT_H2_CONN_H
+#define FRONT_H2_CONN_H
+
+#include <nghttp2/nghttp2.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proxy/front/conn.h"
+#include "proxy/front/h2_head.h"
+#include "src/base/list.h"
+#include "src/base/str.h"
+
+/* A head up to this size needs no buffer of its own. */
+#define H2_TEXT_BYTES 1280
+/* Frames of a client are counted over so long a time. */
+#define H2_COUNT_MS 10000
+/* Longest wait between the two GOAWAYs of an orderly end. */
+#define H2_DRAIN_MS 1000
+#define H2_RANKED 16
+
+struct h2_stream {
+	struct h2_conn *h2;
+	struct list node;        /* in h2->streams */
+	struct list sending;     /* in h2->sending */
+	struct list resumed;     /* in h2->resumed */
+	struct timer body;       /* while the client owes some of a body */
+	struct timer send;       /* while it owes a window */
+	struct request *request; /* NULL: ended, the rest is going out */
+	int32_t id;
+
+	/* What comes. */
+	struct buf *head; /* holds the head when `text` does not, or NULL */
+	struct buf *in_first, *in_last; /* not yet taken */
+	uint32_t in_bytes;
+	uint64_t seen;         /* bytes of the body that came */
+	int64_t body_since_ms; /* as in struct conn */
+	uint64_t body_before;
+	bool in_ended;   /* END_STREAM */
+	bool wants_body; /* the handler does */
+	bool is_blocked; /* until body_resume */
+	bool body_done;  /* all was given */
+	bool said_continue;
+	bool has_bad_trailer;
+	bool is_connect; /* extended CONNECT */
+	bool is_closed;  /* nghttp2 knows it no more */
+
+	/* What goes out. */
+	struct buf *out_first, *out_last;
+	uint32_t out_bytes;   /* in them */
+	struct str fixed;     /* ... and then this, of the snapshot that the
+			       * request holds until the stream is closed */
+	struct buf *trailers; /* as lines, or NULL */
+	uint64_t left;        /* of the announced length */
+	uint64_t sent_bytes, sent_before; /* now, when `send` was armed */
+	uint64_t others_before;           /* h2->sent_bytes then */
+	bool has_length;
+	bool is_tunnel;
+	bool is_answered; /* a final head was said */
+	bool out_ended;   /* nothing more is queued, */
+	bool end_sent;    /* and END_STREAM is out */
+	bool is_deferred; /* nghttp2 waits for us to say that there is more */
+	bool owes_writable;
+
+	char text[H2_TEXT_BYTES];
+};
+
+struct h2_conn {
+	struct conn *conn;
+	nghttp2_session *session;
+	struct list streams, sending, resumed; /* struct h2_stream */
+	unsigned n_streams;
+	uint64_t out_bytes;  /* of all streams */
+	uint64_t sent_bytes; /* of all bodies */
+
+	struct h2_head head; /* of the stream whose head is coming, if any: */
+	struct h2_stream *in_head;
+
+	/* Streams whose priority was said before their request; the oldest is
+	 * forgotten. */
+	int32_t ranked[H2_RANKED];
+	unsigned n_ranked;
+
+	/* Since counted_ms. */
+	int64_t counted_ms;
+	uint32_t n_resets, n_control, n_data; /* n_data: frames we sent */
+
+	const char *why;  /* static: why it must end, with: */
+	uint32_t code;    /* of the GOAWAY */
+	bool is_draining; /* the first GOAWAY is out */
+	bool is_drained;  /* ... and the second */
+	bool is_full;     /* the worker's buffer is */
+};
+
+/* ---- h2_conn.c: the connection ---- */
+
+/* Say that it must end; is done when nghttp2 has returned. Returns what a
+ * callback of nghttp2's then returns. */
+int h2_give_up(struct h2_conn *h2, uint32_t code, const char *why);
+/* A stream came to a bad end. / A frame came that brings nothing. Returns 0, or
+ * h2_give_up's word: there were too many. */
+int h2_count_reset(struct h2_conn *h2);
+int h2_count_control(struct h2_conn *h2);
+/* The client has answered a PING. */
+void h2_ping_acked(struct h2_conn *h2, const uint8_t mark[8]);
+
+/* ---- h2_stream.c: requests ---- */
+
+/* nghttp2's callbacks about heads and bodies. */
+void h2_stream_callbacks(nghttp2_session_callbacks *callbacks);
+/* Give what was kept to the handler, as far as it takes it. */
+void h2_stream_feed(struct h2_stream *stream);
+/* The rest of the body is dropped. */
+void h2_stream_drop_body(struct h2_stream *stream);
+/* Break it off. */
+void h2_stream_reset(struct h2_stream *stream, uint32_t code);
+/* From its owner's side, nghttp2's is gone or going. */
+void h2_stream_free(struct h2_stream *stream);
+timer_cb h2_stream_body_expired, h2_stream_send_expired;
+
+/* ---- h2_write.c: answers ---- */
+
+extern const struct front_ops h2_front_ops;
+/* nghttp2's callbacks about sending. */
+void h2_write_callbacks(nghttp2_session_callbacks *callbacks);
+/* Send what there is, as far as the socket takes it; then let those go on who
+ * were told to wait. */
+void h2_write_flush(struct h2_conn *h2);
+void h2_write_drop(struct h2_stream *stream);
+/* From now on the client's time to take some of it runs. */
+void h2_write_watch(struct h2_stream *stream);
+
+static inline struct h2_stream *
+h2_stream_of(nghttp2_session *session, int32_t id)
+{
+	return nghttp2_session_get_stream_user_data(session, id);
+}
+
+static inline struct worker *
+h2_worker(const struct h2_conn *h2)
+{
+	return h2->conn->front->worker;
+}
+
+#endif
