@@ -175,6 +175,14 @@ static void
 drain_worker(struct worker *worker)
 {
 	worker->draining = true;
+	worker->keeps_idle = false;
+	front_drain(worker->slots[WORKER_FRONT]);
+}
+
+static void
+hand_on_worker(struct worker *worker)
+{
+	worker->draining = worker->keeps_idle = true;
 	front_drain(worker->slots[WORKER_FRONT]);
 }
 
@@ -191,16 +199,27 @@ listeners_closed(struct proxy *proxy)
 	proxy->has_closed = true;
 }
 
+static void
+end_idle(struct proxy *proxy)
+{
+	proxy->keeps_idle = false;
+	order_all(proxy, drain_worker, NULL);
+}
+
 void
-proxy_drain(struct proxy *proxy, int64_t deadline_ms, int exit_code)
+proxy_drain(
+    struct proxy *proxy, int64_t deadline_ms, bool keeps_idle, int exit_code)
 {
 	if (proxy->is_draining) {
 		/* The second word can only make it shorter. */
 		if (clock_now_ms() + deadline_ms < proxy->deadline_ms)
 			proxy->deadline_ms = clock_now_ms() + deadline_ms;
+		if (proxy->keeps_idle && !keeps_idle)
+			end_idle(proxy);
 		return;
 	}
 	proxy->is_draining = true;
+	proxy->keeps_idle = keeps_idle;
 	proxy->deadline_ms = clock_now_ms() + deadline_ms;
 	proxy->exit_code = exit_code;
 	proxy_config_abort(proxy);
@@ -210,7 +229,8 @@ proxy_drain(struct proxy *proxy, int64_t deadline_ms, int exit_code)
 	}
 	log_info("draining, at most %lld ms", (long long)deadline_ms);
 	registry_drain(proxy->registry);
-	order_all(proxy, drain_worker, listeners_closed);
+	order_all(proxy, keeps_idle ? hand_on_worker : drain_worker,
+	    listeners_closed);
 }
 
 /* Is anything left to wait for? Four times a second while draining. */
@@ -231,7 +251,9 @@ look_at_drain(struct worker *main, void *arg)
 	}
 	if (main->tick_ms < proxy->deadline_ms)
 		return;
-	if (!proxy->was_aborted) {
+	if (proxy->keeps_idle) {
+		end_idle(proxy);
+	} else if (!proxy->was_aborted) {
 		log_warn("drain deadline: cutting %u connections", open);
 		proxy->was_aborted = true;
 		order_all(proxy, abort_worker, NULL);

@@ -34,7 +34,7 @@ lose_supervisor(struct proxy *proxy, int exit_code)
 	proxy->is_gone = true;
 	event_del(&proxy->channel_in);
 	event_del(&proxy->channel_out);
-	proxy_drain(proxy, drain_ms, exit_code);
+	proxy_drain(proxy, drain_ms, false, exit_code);
 }
 
 /* A write failed: because nobody is there to read it, or worse. */
@@ -223,6 +223,22 @@ take_withdraw(struct proxy *proxy, struct frame_in *in)
 		proxy->registry, message.instance, message.count == 1) == -1)
 		log_debug("instance %llu is not known here",
 		    (unsigned long long)message.instance);
+	return 0;
+}
+
+/* LEND, RECALL */
+static int
+take_lease(struct proxy *proxy, struct frame_in *in)
+{
+	struct channel_instance message;
+
+	if (channel_get_instance(in, &message) == -1)
+		return -1;
+	if (in->type == CHANNEL_LEND)
+		registry_lend(proxy->registry, message.instance, message.count);
+	else
+		registry_recall(
+		    proxy->registry, message.instance, message.count);
 	return 0;
 }
 
@@ -416,7 +432,7 @@ take_drain(struct proxy *proxy, struct frame_in *in)
 
 	if (channel_get_drain(in, &message) == -1)
 		return -1;
-	proxy_drain(proxy, message.deadline_ms, 0);
+	proxy_drain(proxy, message.deadline_ms, message.keeps_idle == 1, 0);
 	return 0;
 }
 
@@ -469,6 +485,9 @@ take_about_apps(struct proxy *proxy, struct frame_in *in)
 		return take_announce(proxy, in);
 	case CHANNEL_WITHDRAW:
 		return take_withdraw(proxy, in);
+	case CHANNEL_LEND:
+	case CHANNEL_RECALL:
+		return take_lease(proxy, in);
 	case CHANNEL_APP_STATE:
 		return take_app_state(proxy, in);
 	case CHANNEL_PROBE:
@@ -514,6 +533,8 @@ take(struct proxy *proxy, struct frame_in *in)
 		return take_serial(proxy, in);
 	case CHANNEL_ANNOUNCE:
 	case CHANNEL_WITHDRAW:
+	case CHANNEL_LEND:
+	case CHANNEL_RECALL:
 	case CHANNEL_APP_STATE:
 	case CHANNEL_PROBE:
 		return take_about_apps(proxy, in);

@@ -66,6 +66,7 @@ struct proxy {
 	unsigned n_old;           /* snapshots that are still used */
 
 	bool is_draining;
+	bool keeps_idle;
 	bool has_closed; /* listeners, at every worker */
 	bool was_aborted;
 	bool is_ending; /* all other threads have stopped */
@@ -84,8 +85,10 @@ struct proxy {
 int proxy_start(struct proxy *proxy, const struct conf *conf,
     struct conf_errors *errors) MUST_CHECK;
 /* Close the listeners now, let requests end for `deadline_ms`, then return
- * `exit_code` from proxy_run. */
-void proxy_drain(struct proxy *proxy, int64_t deadline_ms, int exit_code);
+ * `exit_code` from proxy_run. `keeps_idle`: connections without a request may
+ * stay as long and have one more. */
+void proxy_drain(
+    struct proxy *proxy, int64_t deadline_ms, bool keeps_idle, int exit_code);
 
 /* ---- proxy_config.c ---- */
 

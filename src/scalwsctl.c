@@ -31,6 +31,7 @@ static const char usage_text[] =
     "  restart APP              replace its processes, new ones first\n"
     "  logs [-f] [-n N] APP     what it printed; -f: and prints\n"
     "  reload                   take on the changed configuration\n"
+    "  upgrade                  run the scalwsd that is installed now\n"
     "  check                    check the configuration file\n"
     "  version                  of the running daemon\n"
     "  -s SOCKET  control socket (default: as the configuration says)\n"
@@ -299,6 +300,7 @@ static const struct {
 	{ "restart", NEEDS_APP },
 	{ "logs", NEEDS_APP },
 	{ "reload", NO_APP },
+	{ "upgrade", NO_APP },
 	{ "check", NO_APP },
 	{ "version", NO_APP },
 };

@@ -194,6 +194,12 @@ tell_state(struct app *app, bool always)
 }
 
 void
+app_tell_state(struct app *app)
+{
+	tell_state(app, true);
+}
+
+void
 app_tell_proxy(struct app *app)
 {
 	struct list *node;

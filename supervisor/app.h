@@ -89,8 +89,9 @@ void app_set_environment(struct app *app, const struct conf_app *conf);
 
 /* Something about an instance changed. */
 void app_changed(struct app *app);
-/* A new proxy must hear all. */
+/* Tell the proxies all about it (again), or its state alone. */
 void app_tell_proxy(struct app *app);
+void app_tell_state(struct app *app);
 
 /* How many instances are RUNNING. */
 unsigned app_running(const struct app *app);

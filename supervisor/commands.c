@@ -17,6 +17,7 @@
 #include "supervisor/reload.h"
 #include "supervisor/status.h"
 #include "supervisor/supervisor.h"
+#include "supervisor/upgrade.h"
 
 #define USAGE_DISTANCE 3
 
@@ -230,6 +231,29 @@ reload(struct control_client *client, const struct control_request *request)
 }
 
 static void
+on_upgrade_client_gone(struct control_client *client, void *arg)
+{
+	upgrade_forget(control_supervisor(client), client);
+}
+
+static void
+on_upgraded(bool ok, const char *text, void *arg)
+{
+	struct control_client *client = arg;
+
+	control_say(client, ok ? 'o' : 'e', str_of(text));
+	control_on_gone(client, NULL, NULL);
+	control_end(client, ok ? CONTROL_OK : CONTROL_FAILED);
+}
+
+static void
+upgrade(struct control_client *client, const struct control_request *request)
+{
+	control_on_gone(client, on_upgrade_client_gone, NULL);
+	upgrade_start(control_supervisor(client), on_upgraded, client);
+}
+
+static void
 status(struct control_client *client, const struct control_request *request)
 {
 	bool json = strcmp(request->verb, "status-json") == 0;
@@ -274,6 +298,7 @@ static const struct {
 	{ "stop", 1, 1, true, stop },
 	{ "restart", 1, 1, true, restart },
 	{ "reload", 0, 0, true, reload },
+	{ "upgrade", 0, 0, true, upgrade },
 };
 
 void

@@ -131,13 +131,16 @@ instance_announce(struct instance *instance)
 	instance->announced = true;
 }
 
-static void
+/* True: INSTANCE_DRAINED will come. */
+static bool
 withdraw(struct instance *instance, bool dead)
 {
-	if (instance->announced)
-		proxy_proc_withdraw(
-		    instance->app->supervisor->proxy, instance->id, dead);
+	bool waits = instance->announced &&
+		     proxy_proc_withdraw(
+			 instance->app->supervisor->proxy, instance->id, dead);
+
 	instance->announced = false;
+	return waits;
 }
 
 static void
@@ -157,10 +160,8 @@ serve(struct instance *instance)
 static void
 drain(struct instance *instance, const char *why)
 {
-	bool waits = instance->announced &&
-		     proxy_proc_hears(instance->app->supervisor->proxy);
+	bool waits = withdraw(instance, false);
 
-	withdraw(instance, false);
 	set_state(instance, INSTANCE_DRAINING, why);
 	if (waits)
 		set_timer(instance, instance->app->conf->drain_timeout_ms);

@@ -1,6 +1,7 @@
 /*
- * The proxy process as the supervisor sees it: started, told, restarted.
- * One at a time; supervisor thread only.
+ * The proxy as the rest of the supervisor sees it: started, told, restarted,
+ * upgraded. At most two processes at a time: the one that serves, and beside it
+ * one that will, or one that drains. Supervisor thread only.
  */
 #ifndef SUPERVISOR_PROXY_PROC_H
 #define SUPERVISOR_PROXY_PROC_H
@@ -24,26 +25,40 @@ enum proxy_state {
 };
 
 struct proxy_proc *proxy_proc_new(struct supervisor *supervisor) MUST_CHECK;
-/* The process must have ended (proxy_proc_stop). */
+/* The processes must have ended (proxy_proc_stop). */
 void proxy_proc_free(struct proxy_proc **proxy);
 
 void proxy_proc_start(struct proxy_proc *proxy);
 /* Drain for at most `deadline_ms` and end; a second call with 0 kills. */
 void proxy_proc_stop(struct proxy_proc *proxy, int deadline_ms);
+/* No process is left. */
+bool proxy_proc_is_gone(const struct proxy_proc *proxy);
+
+/* Start another process of the binary we run, and when it serves let the old
+ * one drain. `on_done` comes once: NULL, or why the old one goes on serving. */
+typedef void proxy_upgraded_cb(const char *why, void *arg);
+void proxy_proc_upgrade(
+    struct proxy_proc *proxy, proxy_upgraded_cb *on_done, void *arg);
+/* A second process is there; *draining: it is an old one (its pid). */
+bool proxy_proc_has_two(const struct proxy_proc *proxy, pid_t *draining);
+
+/* Of the one that serves. */
 enum proxy_state proxy_proc_state(const struct proxy_proc *proxy);
 pid_t proxy_proc_pid(const struct proxy_proc *proxy);
-unsigned proxy_proc_restarts(const struct proxy_proc *proxy);
-/* "": none has ended yet. */
-const char *proxy_proc_last_exit(const struct proxy_proc *proxy);
 int64_t proxy_proc_since_ms(const struct proxy_proc *proxy);
+/* 1 for the first process, 2 for the next ... */
+unsigned proxy_proc_generation(const struct proxy_proc *proxy);
+/* How often it ended unasked, and how the last time; "": never. */
+unsigned proxy_proc_restarts(const struct proxy_proc *proxy);
+const char *proxy_proc_last_exit(const struct proxy_proc *proxy);
 
-/* Does it hear us? The tellers below do nothing when not: a new proxy is told
- * everything after its HELLO. */
-bool proxy_proc_hears(const struct proxy_proc *proxy);
+/* Peers and the states of apps. Every process hears of them, a new one after
+ * its HELLO. */
 void proxy_proc_announce(
     struct proxy_proc *proxy, const struct channel_announce *announce);
-void proxy_proc_withdraw(
-    struct proxy_proc *proxy, uint64_t instance, bool dead);
+/* True: supervisor_on_drained will be called. */
+bool proxy_proc_withdraw(
+    struct proxy_proc *proxy, uint64_t instance, bool dead) MUST_CHECK;
 void proxy_proc_app_state(
     struct proxy_proc *proxy, const struct channel_app *app);
 void proxy_proc_reopen_logs(struct proxy_proc *proxy);
@@ -55,8 +70,8 @@ uint64_t proxy_proc_probe(struct proxy_proc *proxy, struct channel_probe *probe,
     proxy_probed_cb *on_probed, void *arg) MUST_CHECK;
 void proxy_proc_probe_cancel(struct proxy_proc *proxy, uint64_t probe);
 
-/* Counters: on_stats for each, at last with NULL (complete, or the proxy does
- * not answer). Always calls back, perhaps before it returns. */
+/* Counters of every process: on_stats for each, at last with NULL (complete, or
+ * a proxy does not answer). Always calls back, perhaps before it returns. */
 typedef void proxy_stats_cb(const struct channel_stats *stats, void *arg);
 void proxy_proc_query(
     struct proxy_proc *proxy, proxy_stats_cb *on_stats, void *arg);
@@ -72,6 +87,5 @@ void proxy_proc_prepare(struct proxy_proc *proxy, const struct conf *conf,
 typedef void proxy_committed_cb(void *arg);
 void proxy_proc_commit(
     struct proxy_proc *proxy, proxy_committed_cb *on_committed, void *arg);
-void proxy_proc_abort(struct proxy_proc *proxy);
 
 #endif

@@ -213,7 +213,7 @@ proxy_object(const struct status *status, const struct supervisor *supervisor,
 	const struct channel_stats *stats =
 	    find_counters(status, CHANNEL_STATS_PROXY, "", 0);
 	bool known = status->complete && stats != NULL;
-	pid_t pid = proxy_proc_pid(proxy);
+	pid_t pid = proxy_proc_pid(proxy), draining;
 	json_t *object = json_object();
 
 	if (stats == NULL)
@@ -225,6 +225,10 @@ proxy_object(const struct status *status, const struct supervisor *supervisor,
 	    object, "since", time_of(proxy_proc_since_ms(proxy)));
 	json_object_set_new(
 	    object, "restarts", json_integer(proxy_proc_restarts(proxy)));
+	json_object_set_new(
+	    object, "generation", json_integer(proxy_proc_generation(proxy)));
+	proxy_proc_has_two(proxy, &draining);
+	put_count(object, "draining_pid", draining > 0, (uint64_t)draining);
 	put_count(object, "connections", known, stats->connections);
 	put_count(object, "accepted", known, stats->accepted);
 	put_count(object, "requests", known, stats->requests);
@@ -307,6 +311,32 @@ on_gone(struct control_client *client, void *arg)
 	status->client = NULL; /* freed when the proxy has answered */
 }
 
+/* Two proxies tell of the same things: people want the sum. */
+static struct counters *
+find_same(struct status *status, const struct channel_stats *stats)
+{
+	for (size_t i = 0; i < status->n; i++) {
+		struct counters *one = &status->counters[i];
+
+		if (one->stats.kind == stats->kind &&
+		    one->stats.instance == stats->instance &&
+		    strcmp(one->name, stats->name) == 0)
+			return one;
+	}
+	return NULL;
+}
+
+static void
+add_counters(struct channel_stats *to, const struct channel_stats *more)
+{
+	to->requests += more->requests;
+	to->errors += more->errors;
+	to->in_flight += more->in_flight;
+	to->queued += more->queued;
+	to->connections += more->connections;
+	to->accepted += more->accepted;
+}
+
 static void
 on_stats(const struct channel_stats *stats, void *arg)
 {
@@ -318,6 +348,11 @@ on_stats(const struct channel_stats *stats, void *arg)
 		if (status->client != NULL)
 			answer(status);
 		free_status(status);
+		return;
+	}
+	one = find_same(status, stats);
+	if (one != NULL) {
+		add_counters(&one->stats, stats);
 		return;
 	}
 	if (status->n == STATS_MAX)

@@ -32,6 +32,7 @@
 #include "supervisor/proxy_proc.h"
 #include "supervisor/reload.h"
 #include "supervisor/stuck.h"
+#include "supervisor/upgrade.h"
 
 /* A daemon that was killed a moment ago: its proxy closes the listeners at
  * once, but not before we may be here. */
@@ -112,7 +113,7 @@ void
 supervisor_on_proxy_hello(struct supervisor *supervisor)
 {
 	for (size_t i = 0; i < supervisor->n_apps; i++)
-		app_tell_proxy(supervisor->apps[i]);
+		app_tell_state(supervisor->apps[i]);
 }
 
 void
@@ -164,18 +165,9 @@ supervisor_on_stuck(
 void
 supervisor_on_proxy_gone(struct supervisor *supervisor)
 {
-	struct list *node;
-
-	for (size_t i = 0; i < supervisor->n_apps; i++) {
-		struct app *app = supervisor->apps[i];
-
-		/* With it went all that was open. */
-		LIST_FOREACH(node, &app->instances)
-		instance_event(LIST_ENTRY(node, struct instance, node),
-		    INSTANCE_DRAINED, NULL);
+	for (size_t i = 0; i < supervisor->n_apps; i++)
 		if (supervisor->stopping)
-			app_end(app);
-	}
+			app_end(supervisor->apps[i]);
 }
 
 /* ---- the end ---- */
@@ -185,7 +177,7 @@ static void
 on_stop_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct supervisor *supervisor = arg;
-	bool gone = proxy_proc_state(supervisor->proxy) == PROXY_DOWN &&
+	bool gone = proxy_proc_is_gone(supervisor->proxy) &&
 		    process_count(supervisor->processes) == 0;
 
 	for (size_t i = 0; i < supervisor->n_apps && gone; i++)
@@ -206,12 +198,13 @@ begin_stop(struct supervisor *supervisor)
 	supervisor->stop_ms = clock_now_ms();
 	notify_state("STOPPING=1");
 	reload_cancel(supervisor);
+	upgrade_cancel(supervisor);
 	proxy_proc_stop(supervisor->proxy, conf->limits.drain_timeout_ms);
 	/* New clients are refused from now on, not left waiting. */
 	listen_set_free(&supervisor->listens);
 	for (size_t i = 0; i < supervisor->n_apps; i++)
 		if (!supervisor->apps[i]->conf->http ||
-		    proxy_proc_state(supervisor->proxy) == PROXY_DOWN)
+		    proxy_proc_is_gone(supervisor->proxy))
 			app_end(supervisor->apps[i]);
 	event_add(supervisor->stop_timer, &often);
 }

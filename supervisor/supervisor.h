@@ -29,6 +29,7 @@ struct log_writer;
 struct process_table;
 struct proxy_proc;
 struct reload;
+struct upgrade;
 
 /* A configuration in use by more than one: the supervisor, apps that are being
  * stopped and are in no new one. */
@@ -55,7 +56,8 @@ struct supervisor {
 	struct app **apps;
 	size_t n_apps;
 	struct control_server *control;
-	struct reload *reload; /* NULL: none is going on */
+	struct reload *reload;   /* NULL: none is going on */
+	struct upgrade *upgrade; /* the same */
 	struct event *signals[6];
 	struct event *sweep; /* while strays of a killed keeper are ended */
 	int sweeps_left;
@@ -73,13 +75,13 @@ struct supervisor {
 
 /* A keeper died before its app: end what came to us. */
 void supervisor_sweep(struct supervisor *supervisor);
-/* The proxy is connected: it must hear of all peers. */
+/* A new proxy is connected: it must hear of all apps. */
 void supervisor_on_proxy_hello(struct supervisor *supervisor);
 /* The proxy serves. */
 void supervisor_on_proxy_ready(struct supervisor *supervisor);
-/* The proxy has ended; it comes back by itself. */
+/* No proxy is left; while stopping that is the end of what apps do. */
 void supervisor_on_proxy_gone(struct supervisor *supervisor);
-/* The proxy has nothing open to this instance any more. */
+/* No proxy has anything open to this instance any more. */
 void supervisor_on_drained(struct supervisor *supervisor, uint64_t instance);
 /* A process of it works on for nobody. */
 void supervisor_on_stuck(

@@ -144,7 +144,8 @@ struct worker {
 	struct snapshot *snapshot; /* the current one; see snapshot.h */
 	struct metrics metrics;    /* written here only, read by anybody */
 	void *slots[WORKER_SLOTS];
-	bool draining; /* keep-alive ends; see HACKING.md */
+	bool draining;   /* keep-alive ends; see HACKING.md */
+	bool keeps_idle; /* ... but who is idle may have one more request */
 
 	/* worker.c's own */
 	struct event tick, wake;

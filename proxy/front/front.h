@@ -42,7 +42,8 @@ void front_configure(
 
 /* Stop polling; what is open goes on. */
 void front_close_listeners(struct front *front);
-/* The same, and end kept connections as soon as they have no request. */
+/* The same, and end kept connections as soon as they have no request, unless
+ * worker->keeps_idle; may be called again without it. */
 void front_drain(struct front *front);
 /* The deadline of draining has come. */
 void front_abort_all(struct front *front);

@@ -259,7 +259,7 @@ settle(struct conn *conn)
 			return;
 		}
 		buf_put(worker, &conn->in);
-		if (worker->draining) {
+		if (worker->draining && !worker->keeps_idle) {
 			conn_finish(conn, false);
 			return;
 		}

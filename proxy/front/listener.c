@@ -448,7 +448,7 @@ front_drain(struct front *front)
 	{
 		struct conn *conn = LIST_ENTRY(node, struct conn, node);
 
-		if (conn->state == CONN_IDLE)
+		if (conn->state == CONN_IDLE && !front->worker->keeps_idle)
 			conn_finish(conn, false);
 		else if (conn->state == CONN_H2)
 			h2_drain(conn);

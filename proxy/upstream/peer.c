@@ -88,27 +88,36 @@ peer_take_slot(struct peer *peer)
 	return true;
 }
 
+/* What the peer has here: its cap, or what is in use above a lowered one. */
+static uint32_t
+held_of(uint64_t room)
+{
+	return slots_of(room) > cap_of(room) ? slots_of(room) : cap_of(room);
+}
+
+static void
+tell_released(const struct peer *peer, uint64_t before, uint64_t after)
+{
+	uint32_t given = held_of(before) - held_of(after);
+
+	if (given > 0 && peer->instance != 0)
+		registry_tell_released(
+		    peer->upstream->registry, peer->instance, given);
+}
+
 void
 peer_put_slot(struct peer *peer)
 {
 	uint64_t room = atomic_load(&peer->room);
-	uint64_t less = 0;
 
 	if (cap_of(room) == PEER_NO_CAP)
 		return;
-	if (peer->instance != 0 &&
-	    registry_is_draining(peer->upstream->registry) &&
-	    !upstream_has_waiters(peer->upstream))
-		less = UINT64_C(1) << 32;
 	do {
 		assert(slots_of(room) > 0);
-		if (cap_of(room) <= 1)
-			less = 0;
-	} while (
-	    !atomic_compare_exchange_weak(&peer->room, &room, room - 1 - less));
-	if (less != 0)
-		registry_tell_released(
-		    peer->upstream->registry, peer->instance, 1);
+	} while (!atomic_compare_exchange_weak(&peer->room, &room, room - 1));
+	tell_released(peer, room, room - 1);
+	if (UNLIKELY(registry_is_draining(peer->upstream->registry)))
+		peer_give_up(peer);
 }
 
 uint32_t
@@ -120,29 +129,65 @@ peer_over_cap(const struct peer *peer)
 					     : 0;
 }
 
-void
-peer_set_cap(struct peer *peer, uint32_t cap)
+static uint64_t
+with_cap(uint64_t room, uint32_t cap)
 {
-	uint64_t room = atomic_load(&peer->room);
-
-	while (!atomic_compare_exchange_weak(
-	    &peer->room, &room, (uint64_t)cap << 32 | slots_of(room)))
-		;
+	return (uint64_t)cap << 32 | slots_of(room);
 }
 
-uint32_t
-peer_give_up(struct peer *peer)
+void
+peer_lend(struct peer *peer, uint32_t slots)
 {
 	uint64_t room = atomic_load(&peer->room);
-	uint32_t keep;
 
 	do {
-		keep = slots_of(room) > 0 ? slots_of(room) : 1;
-		if (cap_of(room) == PEER_NO_CAP || cap_of(room) <= keep)
-			return 0;
+		if (cap_of(room) == PEER_NO_CAP ||
+		    slots >= PEER_NO_CAP - cap_of(room))
+			return;
 	} while (!atomic_compare_exchange_weak(
-	    &peer->room, &room, (uint64_t)keep << 32 | slots_of(room)));
-	return cap_of(room) - keep;
+	    &peer->room, &room, with_cap(room, cap_of(room) + slots)));
+}
+
+void
+peer_recall(struct peer *peer, uint32_t slots)
+{
+	uint64_t room = atomic_load(&peer->room), after;
+
+	do {
+		uint32_t cap = cap_of(room);
+
+		if (cap == PEER_NO_CAP)
+			return;
+		after = with_cap(room, slots < cap ? cap - slots : 0);
+	} while (!atomic_compare_exchange_weak(&peer->room, &room, after));
+	tell_released(peer, room, after);
+}
+
+void
+peer_give_up(struct peer *peer)
+{
+	struct upstream *upstream = peer->upstream;
+	uint64_t room = atomic_load(&peer->room), after;
+	uint32_t given;
+
+	if (peer->instance == 0)
+		return;
+	do {
+		if (cap_of(room) == PEER_NO_CAP ||
+		    slots_of(room) >= cap_of(room) ||
+		    upstream_has_waiters(upstream))
+			return;
+		after = with_cap(room, slots_of(room));
+	} while (!atomic_compare_exchange_weak(&peer->room, &room, after));
+	given = cap_of(room) - cap_of(after);
+	/* Who began to wait just now, and has not seen that we drain, found
+	 * none free because of us. */
+	if (upstream_has_waiters(upstream)) {
+		peer_lend(peer, given);
+		upstream_slot_freed(upstream);
+		return;
+	}
+	tell_released(peer, room, after);
 }
 
 /* Only the one that finds it closed and withdrawn first tells. */

@@ -77,10 +77,13 @@ bool peer_take_slot(struct peer *peer) MUST_CHECK;
 void peer_put_slot(struct peer *peer);
 /* How many slots are in use above the cap: idle ones must go. */
 uint32_t peer_over_cap(const struct peer *peer);
-void peer_set_cap(struct peer *peer, uint32_t cap);
-/* The process ends: give up what is not in use, but keep one slot for requests
- * that are under way. Returns how many. */
-uint32_t peer_give_up(struct peer *peer);
+/* Change the cap of a capped one. What is given up is told by the registry's
+ * on_released: at once what is free, the rest as it becomes free. After
+ * peer_lend the caller calls upstream_slot_freed. */
+void peer_lend(struct peer *peer, uint32_t slots);
+void peer_recall(struct peer *peer, uint32_t slots);
+/* The process ends: give up what is not in use, unless somebody waits. */
+void peer_give_up(struct peer *peer);
 
 /* Announce a connection (or the grant of one); false: it is withdrawn. */
 bool peer_open(struct peer *peer) MUST_CHECK;

@@ -184,16 +184,6 @@ renew_set(struct upstream_registry *registry, struct upstream *upstream)
 /* ---- instances ---- */
 
 static void
-change_cap(struct peer *peer, const struct registry_instance *told)
-{
-	peer_set_cap(peer, told->cap);
-	atomic_store(&peer->idle_ms, told->idle_ms);
-	if (peer_over_cap(peer) > 0)
-		upstream_sweep(peer->upstream, peer, false);
-	upstream_slot_freed(peer->upstream);
-}
-
-static void
 add_instance(
     struct upstream_registry *registry, const struct registry_instance *told)
 {
@@ -224,18 +214,17 @@ registry_announce(
 	if (instance == NULL)
 		add_instance(registry, told);
 	else if (peer_is_withdrawn(instance->peer) ||
-		 strcmp(instance->peer->upstream->name, told->app) != 0 ||
-		 peer_is_capped(instance->peer) !=
-		     (told->cap != REGISTRY_NO_CAP))
+		 strcmp(instance->peer->upstream->name, told->app) != 0)
 		result = -1;
 	else
-		change_cap(instance->peer, told);
+		atomic_store(&instance->peer->idle_ms, told->idle_ms);
 	pthread_mutex_unlock(&registry->lock);
 	return result;
 }
 
-int
-registry_withdraw(struct upstream_registry *registry, uint64_t id, bool dead)
+/* With a reference, or NULL. */
+static struct peer *
+get_peer(struct upstream_registry *registry, uint64_t id)
 {
 	struct instance *instance;
 	struct peer *peer = NULL;
@@ -247,6 +236,41 @@ registry_withdraw(struct upstream_registry *registry, uint64_t id, bool dead)
 		peer_ref(peer);
 	}
 	pthread_mutex_unlock(&registry->lock);
+	return peer;
+}
+
+void
+registry_lend(struct upstream_registry *registry, uint64_t id, uint32_t slots)
+{
+	struct peer *peer = get_peer(registry, id);
+
+	if (peer == NULL)
+		return;
+	peer_lend(peer, slots);
+	upstream_slot_freed(peer->upstream);
+	if (registry_is_draining(registry))
+		peer_give_up(peer);
+	peer_unref(peer);
+}
+
+void
+registry_recall(struct upstream_registry *registry, uint64_t id, uint32_t slots)
+{
+	struct peer *peer = get_peer(registry, id);
+
+	if (peer == NULL)
+		return;
+	peer_recall(peer, slots);
+	if (peer_over_cap(peer) > 0)
+		upstream_sweep(peer->upstream, peer, false);
+	peer_unref(peer);
+}
+
+int
+registry_withdraw(struct upstream_registry *registry, uint64_t id, bool dead)
+{
+	struct peer *peer = get_peer(registry, id);
+
 	if (peer == NULL)
 		return -1;
 	/* The order matters: nobody can begin anything on it after the first
@@ -276,17 +300,16 @@ void
 registry_drain(struct upstream_registry *registry)
 {
 	struct list *node;
-	size_t n = 0, told = 0;
-	struct {
-		uint64_t instance;
-		uint32_t slots;
-	} * given;
+	struct peer **peers;
+	size_t n = 0;
 
+	/* From here on who waits says so (on_wanted): before slots are gone. */
 	atomic_store(&registry->draining, true);
 	pthread_mutex_lock(&registry->lock);
 	LIST_FOREACH(node, &registry->instances)
 	n++;
-	given = mem_alloc_array(n + 1, sizeof(*given));
+	peers = mem_alloc_array(n + 1, sizeof(*peers));
+	n = 0;
 	LIST_FOREACH(node, &registry->instances)
 	{
 		struct peer *peer =
@@ -294,16 +317,16 @@ registry_drain(struct upstream_registry *registry)
 
 		if (!peer_is_capped(peer))
 			continue;
-		given[told].instance = peer->instance;
-		given[told++].slots = peer_give_up(peer);
-		upstream_sweep(peer->upstream, peer, false);
+		peer_ref(peer);
+		peers[n++] = peer;
 	}
 	pthread_mutex_unlock(&registry->lock);
-	for (size_t i = 0; i < told; i++)
-		if (given[i].slots != 0)
-			registry_tell_released(
-			    registry, given[i].instance, given[i].slots);
-	mem_free(given);
+	for (size_t i = 0; i < n; i++) {
+		peer_give_up(peers[i]);
+		upstream_sweep(peers[i]->upstream, peers[i], false);
+		peer_unref(peers[i]);
+	}
+	mem_free(peers);
 }
 
 /* ---- for gateways ---- */
@@ -503,7 +526,7 @@ registry_each(
 bool
 registry_is_draining(const struct upstream_registry *registry)
 {
-	return atomic_load_explicit(&registry->draining, memory_order_relaxed);
+	return atomic_load(&registry->draining);
 }
 
 struct worker *

@@ -33,11 +33,11 @@ enum upstream_protocol {
 struct registry_events {
 	/* Withdrawn, and nothing is open to it any more. Once an instance. */
 	void (*on_drained)(void *arg, uint64_t instance);
-	/* registry_drain: that many slots of a capped instance were given up.
-	 */
+	/* That many slots of a capped instance were given up. */
 	void (*on_released)(void *arg, uint64_t instance, uint32_t slots);
 	/* A request waits for an app that has no instance; once per change of
-	 * its state at most. `app` is borrowed. */
+	 * its state at most. While draining: for each request that waits, as it
+	 * needs a slot. `app` is borrowed. */
 	void (*on_wanted)(void *arg, const char *app);
 	/* A process works on though nobody waits: its client left, or
 	 * (`timed_out`) its time is up. `inode` is that of our end of the
@@ -69,9 +69,8 @@ struct registry_instance {
 	struct addr addr;
 };
 /* From now on it gets requests; who waits for the app is served at once. For a
- * known id only cap and idle_ms are taken over: a lowered cap gives no new slot
- * above it and closes idle connections. -1: the id is known as another app's,
- * or was withdrawn. */
+ * known id only idle_ms is taken over. -1: the id is known as another app's, or
+ * was withdrawn. */
 int registry_announce(struct upstream_registry *registry,
     const struct registry_instance *instance) MUST_CHECK;
 /* No new requests for it; idle connections are closed, running requests go on.
@@ -79,6 +78,14 @@ int registry_announce(struct upstream_registry *registry,
  * inside, when nothing is open). -1: no such id. */
 int registry_withdraw(
     struct upstream_registry *registry, uint64_t id, bool dead) MUST_CHECK;
+
+/* The cap of a capped instance is raised, or lowered: then no new slot is taken
+ * above it, idle connections are closed, and on_released tells when as many are
+ * given up. Unknown ids are ignored. */
+void registry_lend(
+    struct upstream_registry *registry, uint64_t id, uint32_t slots);
+void registry_recall(
+    struct upstream_registry *registry, uint64_t id, uint32_t slots);
 
 enum upstream_app_state {
 	UPSTREAM_APP_UNKNOWN,  /* nothing was said yet: wait */
@@ -94,7 +101,7 @@ void registry_app_state(struct upstream_registry *registry, const char *app,
     enum upstream_app_state state, uint32_t retry_ms, const char *text);
 
 /* This process will end: idle connections to capped instances are closed, none
- * are kept, each slot given up is reported by on_released. */
+ * are kept, every slot that is free and not waited for is given up. */
 void registry_drain(struct upstream_registry *registry);
 
 /* ---- for gateways ---- */

@@ -236,6 +236,19 @@ evict_idle(struct upstream *upstream)
 	}
 }
 
+/* Must the supervisor know of one more that waits? Its slots are with another
+ * proxy while we drain. */
+static bool
+must_tell(struct upstream *upstream)
+{
+	if (registry_is_draining(upstream->registry))
+		return true;
+	if (upstream->wanted_told || has_peers(upstream))
+		return false;
+	upstream->wanted_told = true;
+	return true;
+}
+
 /* ---- for pool.c ---- */
 
 enum pool_failure
@@ -260,9 +273,8 @@ upstream_enqueue(struct upstream *upstream, struct upstream_wait *wait,
 		dispatch(upstream);
 		if (wait->in_queue)
 			evict_idle(upstream);
-		if (wait->in_queue && !upstream->wanted_told &&
-		    upstream->is_app && !has_peers(upstream))
-			is_wanted = upstream->wanted_told = true;
+		if (wait->in_queue && upstream->is_app)
+			is_wanted = must_tell(upstream);
 	}
 	pthread_mutex_unlock(&upstream->lock);
 	if (is_wanted)

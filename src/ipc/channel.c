@@ -314,13 +314,15 @@ channel_put_drain(
 {
 	frame_begin(out, kind);
 	frame_put_u32(out, message->deadline_ms);
+	frame_put_u32(out, message->keeps_idle);
 }
 
 int
 channel_get_drain(struct frame_in *in, struct channel_drain *message)
 {
 	message->deadline_ms = frame_get_u32(in);
-	return finish(in, true);
+	message->keeps_idle = frame_get_u32(in);
+	return finish(in, message->keeps_idle <= 1);
 }
 
 void

@@ -12,11 +12,18 @@
  * an older configuration any more. Peers and app states may be told from the
  * first HELLO on, they belong to no serial.
  *
+ * The slots of a capped instance are leased. A proxy has as many as its first
+ * ANNOUNCE said, plus LEND, minus RELEASED; only these change the number, each
+ * by a difference, so it does not matter how they cross. RELEASED follows a
+ * RECALL, as far as slots are free at once, later for the rest; and a proxy
+ * that drains gives up whatever it does not use, says WANT for each request
+ * that waits for a slot, and is lent one.
+ *
  * Messages cross: ABORT of a serial that is not prepared here, and PREPARED,
- * REJECTED, PROBED, DRAINED, RELEASED, STUCK, STATS or WITHDRAW about a number
- * unknown here are ignored. What breaks the channel: an unknown type, a
- * malformed frame, PREPARE before the end of the last serial, COMMIT without
- * PREPARED. An app before its first APP_STATE counts as STARTING.
+ * REJECTED, PROBED, DRAINED, RELEASED, STUCK, STATS, LEND, RECALL or WITHDRAW
+ * about a number unknown here are ignored. What breaks the channel: an unknown
+ * type, a malformed frame, PREPARE before the end of the last serial, COMMIT
+ * without PREPARED. An app before its first APP_STATE counts as STARTING.
  */
 #ifndef IPC_CHANNEL_H
 #define IPC_CHANNEL_H
@@ -29,7 +36,7 @@
 #include "src/base/compiler.h"
 #include "src/ipc/frame.h"
 
-#define CHANNEL_VERSION 1
+#define CHANNEL_VERSION 2
 #define CHANNEL_FD 3 /* in the proxy process */
 
 enum channel_type {
@@ -43,6 +50,8 @@ enum channel_type {
 	CHANNEL_ABORT,       /* forget what was prepared */
 	CHANNEL_ANNOUNCE,    /* an instance may be sent requests */
 	CHANNEL_WITHDRAW,    /* ... no more: drain it, then DRAINED */
+	CHANNEL_LEND,        /* more slots of a capped instance */
+	CHANNEL_RECALL,      /* give up as many slots when they are free */
 	CHANNEL_APP_STATE,   /* what to tell clients that wait for an app */
 	CHANNEL_PROBE,       /* is an instance ready? -> PROBED */
 	CHANNEL_DRAIN,       /* stop accepting, finish, exit 0 */
@@ -56,10 +65,10 @@ enum channel_type {
 	CHANNEL_REJECTED,
 	CHANNEL_PROBED,
 	CHANNEL_DRAINED,  /* nothing is open to that instance any more */
-	CHANNEL_RELEASED, /* slots of a capped peer that a draining proxy gave
-			     up */
+	CHANNEL_RELEASED, /* slots of a capped instance that were given up */
 	CHANNEL_STATS,
-	CHANNEL_WANT,  /* a request waits for an app that has no process */
+	CHANNEL_WANT,  /* a request waits for an app that has no process; while
+			  draining: each that waits for a slot */
 	CHANNEL_STUCK, /* a process goes on with what nobody waits for */
 };
 
@@ -104,15 +113,15 @@ struct channel_serial {
 #define CHANNEL_NO_CAP UINT32_MAX
 
 /* ANNOUNCE. `instance` is unique for the life of the supervisor. A second one
- * about a known instance changes its cap and idle_timeout (the rest is equal):
- * a lowered cap takes no new slot above it and closes idle connections. */
+ * about a known instance changes its idle_timeout only. */
 struct channel_announce {
 	uint64_t instance;
 	const char *app;
 	uint32_t pid;
 	uint32_t protocol; /* enum channel_protocol */
 	/* This proxy's share of the requests (one a connection) that the
-	 * instance can have at a time; CHANNEL_NO_CAP: no cap. */
+	 * instance can have at a time, to begin with; CHANNEL_NO_CAP: no cap.
+	 */
 	uint32_t cap;
 	uint32_t cap_counts_idle; /* kept idle connections use up the cap too */
 	uint32_t
@@ -120,11 +129,11 @@ struct channel_announce {
 	struct addr addr;
 };
 
-/* WITHDRAW, DRAINED, RELEASED: an instance. */
+/* WITHDRAW, LEND, RECALL, DRAINED, RELEASED: an instance. */
 struct channel_instance {
 	uint64_t instance;
-	uint32_t count; /* RELEASED: slots; WITHDRAW: 1 = the process is dead,
-			 * fail what is open; else 0 */
+	uint32_t count; /* LEND, RECALL, RELEASED: slots; WITHDRAW: 1 = the
+			 * process is dead, fail what is open; else 0 */
 };
 
 /* STUCK. For each connection once; the proxy never uses it again, so that only
@@ -173,8 +182,12 @@ struct channel_probed {
 	const char *text; /* when not ok: why, one line */
 };
 
+/* A second one can make the deadline shorter and end keeping idle ones. */
 struct channel_drain {
 	uint32_t deadline_ms;
+	uint32_t keeps_idle; /* 1: another proxy serves now; clients that are
+			      * idle are not cut off before the deadline, their
+			      * next answer says Connection: close */
 };
 
 struct channel_reopen {
@@ -222,13 +235,14 @@ CHANNEL_MESSAGE(listen, channel_listen);   /* LISTEN */
 /* LOADED COMMIT ABORT PREPARED REJECTED READY RETIRED */
 CHANNEL_MESSAGE(serial, channel_serial);
 CHANNEL_MESSAGE(announce, channel_announce); /* ANNOUNCE */
-CHANNEL_MESSAGE(instance, channel_instance); /* WITHDRAW DRAINED RELEASED */
-CHANNEL_MESSAGE(stuck, channel_stuck);       /* STUCK */
-CHANNEL_MESSAGE(app, channel_app);           /* APP_STATE, WANT */
-CHANNEL_MESSAGE(probe, channel_probe);       /* PROBE */
-CHANNEL_MESSAGE(probed, channel_probed);     /* PROBED */
-CHANNEL_MESSAGE(drain, channel_drain);       /* DRAIN */
-CHANNEL_MESSAGE(reopen, channel_reopen);     /* REOPEN_LOGS */
-CHANNEL_MESSAGE(query, channel_query);       /* QUERY */
-CHANNEL_MESSAGE(stats, channel_stats);       /* STATS */
+/* WITHDRAW LEND RECALL DRAINED RELEASED */
+CHANNEL_MESSAGE(instance, channel_instance);
+CHANNEL_MESSAGE(stuck, channel_stuck);   /* STUCK */
+CHANNEL_MESSAGE(app, channel_app);       /* APP_STATE, WANT */
+CHANNEL_MESSAGE(probe, channel_probe);   /* PROBE */
+CHANNEL_MESSAGE(probed, channel_probed); /* PROBED */
+CHANNEL_MESSAGE(drain, channel_drain);   /* DRAIN */
+CHANNEL_MESSAGE(reopen, channel_reopen); /* REOPEN_LOGS */
+CHANNEL_MESSAGE(query, channel_query);   /* QUERY */
+CHANNEL_MESSAGE(stats, channel_stats);   /* STATS */
 #endif

@@ -79,6 +79,8 @@ try_message(void)
 	case CHANNEL_ANNOUNCE:
 		TRY(announce)
 	case CHANNEL_WITHDRAW:
+	case CHANNEL_LEND:
+	case CHANNEL_RECALL:
 	case CHANNEL_DRAINED:
 	case CHANNEL_RELEASED:
 		TRY(instance)

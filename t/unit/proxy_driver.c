@@ -263,7 +263,7 @@ close_sets(struct driver *driver)
 int
 driver_stop(struct driver *driver, uint32_t deadline_ms)
 {
-	struct channel_drain message = { deadline_ms };
+	struct channel_drain message = { deadline_ms, 0 };
 	int status;
 
 	channel_put_drain(&driver->out, CHANNEL_DRAIN, &message);

@@ -238,7 +238,7 @@ START_TEST(messages_are_whole_or_refused)
 	struct channel_probe probe = { 6, CHANNEL_HTTP, 1000, "/", "a.b",
 		some_addr("[::1]:80") };
 	struct channel_probed probed = { 6, 0, 503, "status 503" };
-	struct channel_drain drain = { 10000 };
+	struct channel_drain drain = { 10000, 1 };
 	struct channel_query query = { 4 };
 	struct channel_stats stats = { 4, CHANNEL_STATS_APP, "api", 0, 1, 2, 3,
 		4, 5, 6 };

@@ -669,7 +669,7 @@ START_TEST(drains)
 	say(busy, "GET /ok HTTP/1.1\r\nHost: t.exa");
 	poll(NULL, 0, 100);
 	{
-		struct channel_drain message = { 5000 };
+		struct channel_drain message = { 5000, 0 };
 
 		channel_put_drain(&driver.out, CHANNEL_DRAIN, &message);
 		driver_send(&driver);

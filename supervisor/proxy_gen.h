@@ -1,0 +1,67 @@
+/*
+ * One generation of the proxy: one process with its channel, from fork to exit.
+ * proxy_proc.c is the only user. Supervisor thread only.
+ */
+#ifndef SUPERVISOR_PROXY_GEN_H
+#define SUPERVISOR_PROXY_GEN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "src/base/compiler.h"
+#include "src/ipc/channel.h"
+#include "supervisor/proxy_proc.h"
+
+struct conf;
+struct proxy_gen; /* opaque */
+struct supervisor;
+
+/* What its owner hears of it. */
+struct proxy_gen_events {
+	/* It hears: tell it what it must know before its configuration. */
+	void (*on_hello)(struct proxy_gen *gen, void *arg);
+	/* It serves. Once. */
+	void (*on_ready)(struct proxy_gen *gen, void *arg);
+	/* DRAINED, RELEASED */
+	void (*on_instance)(struct proxy_gen *gen, enum channel_type type,
+	    const struct channel_instance *about, void *arg);
+	void (*on_want)(struct proxy_gen *gen, const char *app, void *arg);
+	/* It has ended, `why` is for people. The owner frees it. */
+	void (*on_exit)(struct proxy_gen *gen, const char *why, void *arg);
+};
+
+/* Start a process; `number` is its generation. NULL with errno. */
+struct proxy_gen *proxy_gen_start(struct supervisor *supervisor,
+    unsigned number, const struct proxy_gen_events *events,
+    void *arg) MUST_CHECK;
+/* A process that is still there is not heard of any more. */
+void proxy_gen_free(struct proxy_gen **gen);
+
+/* Drain for at most `deadline_ms` and end; see channel_drain. */
+void proxy_gen_drain(struct proxy_gen *gen, int deadline_ms, bool keeps_idle);
+void proxy_gen_kill(struct proxy_gen *gen, const char *why);
+
+enum proxy_state proxy_gen_state(const struct proxy_gen *gen);
+int64_t proxy_gen_since_ms(const struct proxy_gen *gen);
+/* When it began to serve, 0: never. */
+int64_t proxy_gen_ready_at_ms(const struct proxy_gen *gen);
+pid_t proxy_gen_pid(const struct proxy_gen *gen);
+unsigned proxy_gen_number(const struct proxy_gen *gen);
+
+/* Send it a frame, if it hears. */
+void proxy_gen_tell(struct proxy_gen *gen, const struct frame_out *out);
+
+/* As in proxy_proc.h, for this one. */
+uint64_t proxy_gen_probe(struct proxy_gen *gen, struct channel_probe *probe,
+    proxy_probed_cb *on_probed, void *arg) MUST_CHECK;
+void proxy_gen_probe_cancel(struct proxy_gen *gen, uint64_t probe);
+void proxy_gen_query(
+    struct proxy_gen *gen, proxy_stats_cb *on_stats, void *arg);
+void proxy_gen_reopen_logs(struct proxy_gen *gen);
+void proxy_gen_prepare(struct proxy_gen *gen, const struct conf *conf,
+    proxy_prepared_cb *on_prepared, void *arg);
+void proxy_gen_commit(
+    struct proxy_gen *gen, proxy_committed_cb *on_committed, void *arg);
+
+#endif
