@@ -585,6 +585,23 @@ def check_file(conf, *args, option="-t", user=None):
         shutil.rmtree(daemon.dir, ignore_errors=True)
 
 
+@functools.lru_cache(None)
+def certificate():
+    """The group `tls` of a site, self-signed for t.example and localhost;
+    made once, readable for every user."""
+    place = scratch()
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+         "ec_paramgen_curve:P-256", "-nodes", "-days", "30", "-keyout",
+         place / "key.pem", "-out", place / "cert.pem", "-subj",
+         "/CN=t.example", "-addext",
+         "subjectAltName=DNS:t.example,DNS:localhost,IP:127.0.0.1"],
+        check=True, capture_output=True)
+    (place / "key.pem").chmod(0o644)
+    return {"certificate": str(place / "cert.pem"),
+            "key": str(place / "key.pem")}
+
+
 # --- applications ---------------------------------------------------------------
 
 @functools.lru_cache(None)

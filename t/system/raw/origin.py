@@ -223,13 +223,17 @@ class RawOrigin(Quiet, scalws.Origin):
             if script is None:
                 conn.read_body_of(message)
                 self.keep(message)
-                body = message.target
+                body = self.body_for(message)
                 answer = OK % (len(body), body)
                 if message.line.startswith(b"HEAD "):
                     answer = answer[:len(answer) - len(body)]
                 conn.send(answer)
             elif not self.play_counted(conn, message, script):
                 return
+
+    def body_for(self, message):
+        """Of an answer without a script."""
+        return message.target
 
     def keep(self, message):
         with self.lock:

@@ -372,7 +372,7 @@ def differs(wanted, message):
     return None
 
 
-def check_forwarded(message):
+def check_forwarded(message, proto=b"http"):
     """What holds for every request that any origin gets from us."""
     def one(name):
         values = message.all(name)
@@ -385,7 +385,7 @@ def check_forwarded(message):
     if message.whole:
         if one(b"x-forwarded-for") != b"127.0.0.1":
             raise Wrong(f"X-Forwarded-For: {message}")
-        if one(b"x-forwarded-proto") != b"http":
+        if one(b"x-forwarded-proto") != proto:
             raise Wrong(f"X-Forwarded-Proto: {message}")
         one(b"x-forwarded-host")
         one(b"x-request-id")
