@@ -67,16 +67,41 @@ h2_count_control(struct h2_conn *h2)
 
 /* ---- nghttp2's callbacks ---- */
 
+/* What nghttp2 takes though RFC 9113 says that it ends the connection. NULL: it
+ * is none of that. */
+static const char *
+what_is_wrong(const struct h2_conn *h2, const nghttp2_frame_hd *hd)
+{
+	if (hd->type == NGHTTP2_PRIORITY && hd->stream_id == 0)
+		return "PRIORITY on stream 0"; /* section 6.3 */
+	/* Section 5.1.1. Of passed streams the last are remembered: nobody
+	 * passes over any by accident. */
+	if (hd->type == NGHTTP2_HEADERS && hd->stream_id < h2->last_id &&
+	    hd->stream_id >= h2->skipped_from &&
+	    hd->stream_id <= h2->skipped_to && hd->stream_id % 2 == 1)
+		return "a stream below one that was opened";
+	return NULL;
+}
+
 /* Each frame of a client is counted here by what it is good for. */
 static int
 on_begin_frame(
     nghttp2_session *session, const nghttp2_frame_hd *hd, void *user_data)
 {
 	struct h2_conn *h2 = user_data;
+	const char *why = what_is_wrong(h2, hd);
 
+	if (UNLIKELY(why != NULL))
+		return h2_give_up(h2, NGHTTP2_PROTOCOL_ERROR, why);
 	switch (hd->type) {
 	case NGHTTP2_HEADERS:
 		return 0;
+	case NGHTTP2_CONTINUATION:
+		/* nghttp2 looks at the length of all others. */
+		if (hd->length > H2_FRAME_BYTES)
+			return h2_give_up(
+			    h2, NGHTTP2_FRAME_SIZE_ERROR, "too long a frame");
+		break;
 	case NGHTTP2_DATA:
 		if (LIKELY(hd->length > 0) ||
 		    (hd->flags & NGHTTP2_FLAG_END_STREAM) != 0)
@@ -231,6 +256,7 @@ h2_begin(struct conn *conn, const char *from, size_t len)
 	memset(h2, 0, sizeof(*h2));
 	h2->conn = conn;
 	h2->counted_ms = front->worker->tick_ms;
+	h2->last_id = -1;
 	list_init(&h2->streams);
 	list_init(&h2->sending);
 	list_init(&h2->resumed);

@@ -27,6 +27,8 @@
 /* Longest wait between the two GOAWAYs of an orderly end. */
 #define H2_DRAIN_MS 1000
 #define H2_RANKED 16
+/* Longest frame of a client: SETTINGS_MAX_FRAME_SIZE, as we say none. */
+#define H2_FRAME_BYTES 16384
 
 struct h2_stream {
 	struct h2_conn *h2;
@@ -89,6 +91,10 @@ struct h2_conn {
 	 * forgotten. */
 	int32_t ranked[H2_RANKED];
 	unsigned n_ranked;
+
+	/* The last stream that the client opened, and those that it passed
+	 * over at last. */
+	int32_t last_id, skipped_from, skipped_to;
 
 	/* Since counted_ms. */
 	int64_t counted_ms;

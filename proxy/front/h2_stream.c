@@ -118,10 +118,11 @@ break_off(struct h2_stream *stream, const char *why)
 
 	log_debug("c=%d stream %d: %s", h2->conn->io.fd, stream->id, why);
 	METRIC_ADD(h2_worker(h2)->metrics.bad_requests, 1);
+	/* First: what request_abort says of it comes too late then. */
+	h2_stream_reset(stream, NGHTTP2_PROTOCOL_ERROR);
 	if (stream->request != NULL && stream->request->is_begun &&
 	    !stream->request->is_ended)
 		request_abort(stream->request, 0, why);
-	h2_stream_reset(stream, NGHTTP2_PROTOCOL_ERROR);
 	return h2_count_reset(h2);
 }
 
@@ -136,6 +137,11 @@ on_begin_headers(
 
 	if (frame->headers.cat != NGHTTP2_HCAT_REQUEST)
 		return 0;
+	if (frame->hd.stream_id > h2->last_id + 2) {
+		h2->skipped_from = h2->last_id + 2;
+		h2->skipped_to = frame->hd.stream_id - 2;
+	}
+	h2->last_id = frame->hd.stream_id;
 	stream = new_stream(h2, frame->hd.stream_id);
 	h2->in_head = stream;
 	h2_head_init(&h2->head, &stream->request->head,
@@ -441,6 +447,9 @@ on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *user_data)
 		return stream == NULL ? 0 : body_is_whole(stream);
 	case NGHTTP2_PRIORITY_UPDATE:
 		update = frame->ext.payload;
+		if (update->stream_id == 0)
+			return h2_give_up(h2, NGHTTP2_PROTOCOL_ERROR,
+			    "a priority of stream 0");
 		remember_rank(h2, update->stream_id);
 		return 0;
 	case NGHTTP2_PING:

@@ -159,13 +159,15 @@ add_lines(struct fields *fields, struct str lines)
 
 /* An app's fields, those of its connection left out. */
 static void
-add_table(
-    struct fields *fields, const struct header_table *table, const char *base)
+add_table(struct fields *fields, const struct response_head *head)
 {
+	const struct header_table *table = head->fields;
+	const char *base = head->base;
 	bool has_date = false, has_server = false;
 
 	for (unsigned i = 0; i < table->count; i++) {
 		const struct header_field *field = &table->fields[i];
+		struct str name = { base + field->name, field->name_len };
 
 		if ((field->flags & HEADER_FLAG_HOP) != 0 ||
 		    field->id == HEADER_CONTENT_LENGTH ||
@@ -174,8 +176,12 @@ add_table(
 			continue;
 		has_date |= field->id == HEADER_DATE;
 		has_server |= field->id == HEADER_SERVER;
-		add(fields, (struct str){ base + field->name, field->name_len },
-		    header_value(base, field), NGHTTP2_NV_FLAG_NONE);
+		/* RFC 8441 section 5 has no use for it. */
+		if (UNLIKELY(head->tunnel) &&
+		    str_eq_nocase(name, STR("sec-websocket-accept")))
+			continue;
+		add(fields, name, header_value(base, field),
+		    NGHTTP2_NV_FLAG_NONE);
 	}
 }
 
@@ -270,7 +276,7 @@ h2_start(struct request *request, const struct response_head *head)
 	if (request->route != NULL)
 		add_lines(&fields, request->route->response_lines);
 	if (head->fields != NULL)
-		add_table(&fields, head->fields, head->base);
+		add_table(&fields, head);
 	has_data = add_length(&fields, stream, head);
 	if (UNLIKELY(head->tunnel))
 		begin_tunnel(stream);
@@ -298,7 +304,7 @@ h2_inform(struct request *request, const struct response_head *head)
 	fields.overflow = false;
 	add_status(&fields, head->status);
 	if (head->fields != NULL)
-		add_table(&fields, head->fields, head->base);
+		add_table(&fields, head);
 	inform(stream_of(request), &fields);
 }
 
@@ -564,8 +570,16 @@ static int
 on_frame_sent(
     nghttp2_session *session, const nghttp2_frame *frame, void *user_data)
 {
+	struct h2_conn *h2 = user_data;
 	struct h2_stream *stream;
 
+	/* nghttp2's word for windows beyond 2^31-1. It is the connection's end
+	 * when SETTINGS made them so (RFC 9113 section 6.9.2), and may be when
+	 * WINDOW_UPDATE did (5.4.1). */
+	if (frame->hd.type == NGHTTP2_RST_STREAM &&
+	    frame->rst_stream.error_code == NGHTTP2_FLOW_CONTROL_ERROR)
+		h2_give_up(
+		    h2, NGHTTP2_FLOW_CONTROL_ERROR, "too large a window");
 	if ((frame->hd.type != NGHTTP2_HEADERS &&
 		frame->hd.type != NGHTTP2_DATA) ||
 	    (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) == 0)
