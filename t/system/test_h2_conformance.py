@@ -1,5 +1,5 @@
 """HTTP/2, frame by frame: the tables of raw/h2_*.py against the running
-proxy, The client is our own, with its own HPACK."""
+proxy. The client is our own, with its own HPACK."""
 import base64
 import hashlib
 import re
@@ -10,7 +10,6 @@ import pytest
 import scalws
 from raw import (h2_answers, h2_connection, h2_flow, h2_headers, h2_messages,
                  h2_streams)
-from raw.h2_client import tls_context
 from raw.h2_runner import H2Bench
 from raw.origin import RawOrigin
 
