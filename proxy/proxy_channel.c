@@ -146,6 +146,16 @@ instance_drained(void *arg, uint64_t instance)
 }
 
 static void
+instance_quiet(void *arg, uint64_t instance)
+{
+	struct proxy *proxy = arg;
+	struct told *told = new_told(proxy, CHANNEL_QUIET, NULL);
+
+	told->instance.instance = instance;
+	worker_post(proxy->main, &told->mail);
+}
+
+static void
 slots_released(void *arg, uint64_t instance, uint32_t slots)
 {
 	struct proxy *proxy = arg;
@@ -180,6 +190,7 @@ process_stuck(void *arg, uint64_t instance, bool timed_out, uint64_t inode)
 
 const struct registry_events proxy_channel_registry_events = {
 	.on_drained = instance_drained,
+	.on_quiet = instance_quiet,
 	.on_released = slots_released,
 	.on_wanted = app_wanted,
 	.on_stuck = process_stuck,

@@ -28,9 +28,13 @@ static const char usage_text[] =
     "  status [APP] [--json]    states, processes and counters\n"
     "  start APP                start it and wait until it is ready\n"
     "  stop APP                 drain and stop it, wait until it is gone\n"
-    "  restart APP              replace its processes, new ones first\n"
+    "  restart [--all] APP      replace its processes, new ones first, one\n"
+    "                           after the other or all at once\n"
+    "  scale APP N              run N processes of it, until the\n"
+    "                           configuration says another number\n"
     "  logs [-f] [-n N] APP     what it printed; -f: and prints\n"
-    "  reload                   take on the changed configuration\n"
+    "  reload [--dry-run]       take on the changed configuration, or\n"
+    "                           print what would change\n"
     "  upgrade                  run the scalwsd that is installed now\n"
     "  check                    check the configuration file\n"
     "  version                  of the running daemon\n"
@@ -44,9 +48,10 @@ static const char usage_text[] =
 struct invocation {
 	const char *socket, *conf_path;
 	const char *verb;
-	const char *app; /* or NULL */
+	const char *app;    /* or NULL */
+	const char *number; /* of processes, or NULL */
 	const char *lines;
-	bool json, follow;
+	bool json, follow, all, dry;
 };
 
 static int
@@ -264,6 +269,12 @@ ask(const struct invocation *invocation)
 		args[1] = invocation->lines;
 		args[2] = invocation->follow ? "1" : "0";
 	}
+	if (invocation->number != NULL)
+		args[1] = invocation->number;
+	if (invocation->all)
+		args[1] = "all";
+	if (invocation->dry)
+		args[0] = "dry";
 	if (invocation->json)
 		verb = "status-json";
 	control_encode(&request, verb, args);
@@ -298,6 +309,7 @@ static const struct {
 	{ "start", NEEDS_APP },
 	{ "stop", NEEDS_APP },
 	{ "restart", NEEDS_APP },
+	{ "scale", NEEDS_APP },
 	{ "logs", NEEDS_APP },
 	{ "reload", NO_APP },
 	{ "upgrade", NO_APP },
@@ -308,12 +320,21 @@ static const struct {
 static int
 check_verb(const struct invocation *invocation)
 {
-	bool logs, status;
+	bool logs, status, scale;
 
 	if (invocation->verb == NULL)
 		return usage("what shall it do?", NULL);
 	logs = strcmp(invocation->verb, "logs") == 0;
 	status = strcmp(invocation->verb, "status") == 0;
+	scale = strcmp(invocation->verb, "scale") == 0;
+	if (invocation->all && strcmp(invocation->verb, "restart") != 0)
+		return usage("--all belongs to restart", NULL);
+	if (invocation->dry && strcmp(invocation->verb, "reload") != 0)
+		return usage("--dry-run belongs to reload", NULL);
+	if (scale && invocation->number == NULL)
+		return usage("say how many processes after", "scale APP");
+	if (!scale && invocation->number != NULL)
+		return usage("too many words:", invocation->number);
 	if (invocation->json && !status)
 		return usage("--json belongs to status", NULL);
 	if (!logs && (invocation->follow || invocation->lines != NULL))
@@ -335,6 +356,8 @@ main(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "json", no_argument, NULL, 'j' },
+		{ "all", no_argument, NULL, 'a' },
+		{ "dry-run", no_argument, NULL, 'd' },
 		{ "help", no_argument, NULL, 'h' },
 		{ "version", no_argument, NULL, 'V' },
 		{ NULL, 0, NULL, 0 },
@@ -361,6 +384,12 @@ main(int argc, char **argv)
 		case 'j':
 			invocation.json = true;
 			break;
+		case 'a':
+			invocation.all = true;
+			break;
+		case 'd':
+			invocation.dry = true;
+			break;
 		case 'h':
 			fputs(usage_text, stdout);
 			return 0;
@@ -376,6 +405,8 @@ main(int argc, char **argv)
 		invocation.verb = argv[optind++];
 	if (optind < argc)
 		invocation.app = argv[optind++];
+	if (optind < argc)
+		invocation.number = argv[optind++];
 	if (optind < argc)
 		return usage("too many words:", argv[optind]);
 	result = check_verb(&invocation);

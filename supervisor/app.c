@@ -500,6 +500,8 @@ app_reconfigure(struct app *app, struct conf_hold *hold,
 	}
 	if (!app->removed)
 		change = conf_app_change(app->conf, conf);
+	if (conf->processes != app->conf->processes)
+		app->scale = 0;
 	app->removed = false;
 	app->hold = conf_hold_ref(hold);
 	app->conf = conf;

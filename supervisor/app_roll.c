@@ -90,6 +90,8 @@ end_roll(struct app *app, bool ok, const char *why)
 		if (!ok)
 			instance_stop(instance, "the restart has ended");
 	}
+	/* Meanwhile another one may have asked. */
+	app_changed(app);
 	if (was_wish)
 		app_roll_ended(app, ok, why);
 }
@@ -150,13 +152,10 @@ look_at_trials(struct app *app, char why[INSTANCE_REASON_MAX])
 static void
 fail(struct app *app, const char *why)
 {
-	static const struct timeval later = { TRY_AGAIN_MS / 1000, 0 };
-
 	if (!app->roll_wish) {
 		log_error(
 		    "app=%s no process could be replaced: %s", app->name, why);
 		app->replace_after_ms = clock_now_ms() + TRY_AGAIN_MS;
-		event_add(app->step, &later);
 	}
 	end_roll(app, false, why);
 }
@@ -188,6 +187,19 @@ step(struct app *app)
 		end_roll(app, true, "");
 }
 
+/* Then the step comes again. */
+static bool
+is_too_soon(struct app *app)
+{
+	int64_t left_ms = app->replace_after_ms - clock_now_ms();
+	struct timeval later = { left_ms / 1000 + 1, 0 };
+
+	if (left_ms <= 0)
+		return false;
+	event_add(app->step, &later);
+	return true;
+}
+
 /* One that asked to be replaced. */
 static void
 begin_one(struct app *app)
@@ -195,13 +207,13 @@ begin_one(struct app *app)
 	struct list *node, *after;
 	struct instance *instance;
 
-	if (clock_now_ms() < app->replace_after_ms)
-		return;
 	FOREACH_INSTANCE(app, node, after, instance)
 	{
 		if (instance->replace_why[0] == '\0' || !instance->wanted ||
 		    instance->state != INSTANCE_RUNNING)
 			continue;
+		if (is_too_soon(app))
+			return;
 		log_info("app=%s instance=%llu pid=%d is replaced: %s",
 		    app->name, (unsigned long long)instance->id,
 		    (int)instance->pid, instance->replace_why);

@@ -20,6 +20,7 @@
 #include "supervisor/upgrade.h"
 
 #define USAGE_DISTANCE 3
+#define SCALE_MAX 1000
 
 typedef void command_cb(
     struct control_client *client, const struct control_request *request);
@@ -104,6 +105,14 @@ on_done(bool ok, const char *why, void *arg)
 	mem_free(job);
 }
 
+static void
+on_progress(const char *text, void *arg)
+{
+	const struct job *job = arg;
+
+	control_printf(job->client, 'o', "%s: %s", job->app->name, text);
+}
+
 static struct job *
 new_job(struct control_client *client, struct app *app, const char *did,
     const char *did_not)
@@ -166,12 +175,45 @@ static void
 restart(struct control_client *client, const struct control_request *request)
 {
 	struct app *app = named_app(client, request->args[0]);
+	bool all = request->n_args > 1 && strcmp(request->args[1], "all") == 0;
 
 	if (app == NULL)
 		return;
 	refresh_environment(client, app);
-	app_restart(app, false, on_done, NULL,
+	app_restart(app, all, on_done, on_progress,
 	    new_job(client, app, "restarted", "was not restarted"));
+}
+
+static void
+scale(struct control_client *client, const struct control_request *request)
+{
+	struct app *app = named_app(client, request->args[0]);
+	uint64_t number = 0;
+
+	if (app == NULL)
+		return;
+	if (str_to_u64(str_of(request->args[1]), SCALE_MAX, &number) == -1 ||
+	    number == 0) {
+		control_printf(client, 'e',
+		    "the number of processes must be 1 to %d; see also: "
+		    "scalwsctl stop %s",
+		    SCALE_MAX, app->name);
+		control_end(client, CONTROL_USAGE);
+	} else if (app->conf->runtime == CONF_PHP) {
+		control_printf(client, 'e',
+		    "%s is PHP, which has children in one process: change "
+		    "apps.%s.children and reload",
+		    app->name, app->name);
+		control_end(client, CONTROL_USAGE);
+	} else if (app->stopped) {
+		control_printf(client, 'e',
+		    "%s is stopped, see: scalwsctl start %s", app->name,
+		    app->name);
+		control_end(client, CONTROL_FAILED);
+	} else {
+		app_scale(app, (unsigned)number, on_done,
+		    new_job(client, app, "scaled", "was not scaled"));
+	}
 }
 
 /* ---- reload, check, version, status ---- */
@@ -228,6 +270,24 @@ reload(struct control_client *client, const struct control_request *request)
 {
 	control_on_gone(client, on_reload_client_gone, NULL);
 	reload_start(control_supervisor(client), on_reloaded, client);
+}
+
+/* Only looks. */
+static void
+dry_reload(struct control_client *client, const struct control_request *request)
+{
+	struct strbuf text = STRBUF_EMPTY;
+	bool ok;
+
+	if (strcmp(request->args[0], "dry") != 0) {
+		control_printf(client, 'e', "reload takes dry, or nothing");
+		control_end(client, CONTROL_USAGE);
+		return;
+	}
+	ok = reload_describe(control_supervisor(client), &text);
+	control_say(client, ok ? 'o' : 'e', (struct str){ text.ptr, text.len });
+	strbuf_free(&text);
+	control_end(client, ok ? CONTROL_OK : CONTROL_FAILED);
 }
 
 static void
@@ -296,8 +356,10 @@ static const struct {
 	{ "check", 0, 0, false, check },
 	{ "start", 1, 1, true, start },
 	{ "stop", 1, 1, true, stop },
-	{ "restart", 1, 1, true, restart },
+	{ "restart", 1, 2, true, restart },
+	{ "scale", 2, 2, true, scale },
 	{ "reload", 0, 0, true, reload },
+	{ "reload", 1, 1, false, dry_reload },
 	{ "upgrade", 0, 0, true, upgrade },
 };
 
@@ -306,11 +368,10 @@ commands_run(
     struct control_client *client, const struct control_request *request)
 {
 	for (size_t i = 0; i < ARRAY_LEN(verbs); i++) {
-		if (strcmp(request->verb, verbs[i].verb) != 0)
-			continue;
-		if (request->n_args < verbs[i].min_args ||
+		if (strcmp(request->verb, verbs[i].verb) != 0 ||
+		    request->n_args < verbs[i].min_args ||
 		    request->n_args > verbs[i].max_args)
-			break;
+			continue;
 		if (verbs[i].changes && !control_may_change(client)) {
 			control_printf(client, 'e',
 			    "only root and the daemon's own user may %s, try "

@@ -7,6 +7,7 @@
 
 #include <event2/event.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "src/base/clock.h"
@@ -96,7 +97,8 @@ spawn(struct instance *instance, const char *why)
 		instance->restarts++;
 		instance->app->restarts++;
 	}
-	instance->given_up = instance->quiet = false;
+	instance->given_up = instance->quiet = instance->retiring = false;
+	instance->chance = (unsigned)(random() & 0xff);
 	instance->replace_why[0] = '\0';
 	set_state(instance, INSTANCE_STARTING, why);
 	set_timer(instance, instance->app->conf->start_timeout_ms);
@@ -167,6 +169,18 @@ drain(struct instance *instance, const char *why)
 		set_timer(instance, instance->app->conf->drain_timeout_ms);
 	else
 		instance_event(instance, INSTANCE_DRAINED, NULL);
+}
+
+/* Of an app that is to stop, streams have no more time than other requests. */
+static void
+linger(struct instance *instance)
+{
+	if (instance->quiet)
+		return;
+	instance->quiet = true;
+	if (instance->retiring)
+		set_timer(instance, instance->app->conf->stream_grace_ms);
+	app_changed(instance->app);
 }
 
 static void
@@ -293,7 +307,12 @@ instance_event(
 		break;
 	case INSTANCE_SIGNAL:
 		signal_process(instance, event,
-		    event == INSTANCE_EXPIRED ? "drain timeout" : why);
+		    event != INSTANCE_EXPIRED ? why
+		    : instance->quiet         ? "stream grace"
+					      : "drain timeout");
+		break;
+	case INSTANCE_LINGER:
+		linger(instance);
 		break;
 	case INSTANCE_GIVE_UP:
 		give_up(instance);

@@ -42,6 +42,7 @@ struct instance {
 	bool retiring;        /* its streams may go on for stream_grace */
 	bool quiet;           /* DRAINING: nothing but streams is left */
 	unsigned generation;  /* of the app, when it was made */
+	unsigned chance;      /* 0 to 255, for what should not come at once */
 	char replace_why[96]; /* "": it is not to be replaced */
 	struct event *timer;  /* of the state */
 

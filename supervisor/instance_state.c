@@ -10,6 +10,7 @@
 #define SRV INSTANCE_SERVE
 #define WDR INSTANCE_WITHDRAW
 #define SIG INSTANCE_SIGNAL
+#define LNG INSTANCE_LINGER
 #define GUP INSTANCE_GIVE_UP
 #define REC INSTANCE_RECOVER
 #define FAI INSTANCE_FAIL
@@ -19,14 +20,14 @@
 /* clang-format off */
 static const enum instance_action
     table[INSTANCE_N_STATES][INSTANCE_N_EVENTS] = {
-/*                       START READY STOP KILL DRAIN EXPIR CANNOT GONE */
-[INSTANCE_DOWN]     = {  SPN,  IGN,  IGN, IGN, IGN,  IGN,  FAI,   IGN },
-[INSTANCE_STARTING] = {  IGN,  SRV,  SIG, SIG, IGN,  GUP,  FAI,   REC },
-[INSTANCE_RUNNING]  = {  IGN,  IGN,  WDR, SIG, IGN,  IGN,  IGN,   REC },
-[INSTANCE_DRAINING] = {  IGN,  IGN,  IGN, SIG, SIG,  SIG,  IGN,   FIN },
-[INSTANCE_STOPPING] = {  IGN,  IGN,  IGN, SIG, IGN,  IGN,  IGN,   FIN },
-[INSTANCE_BACKOFF]  = {  SPN,  IGN,  RST, RST, IGN,  SPN,  FAI,   IGN },
-[INSTANCE_FAILED]   = {  SPN,  IGN,  RST, RST, IGN,  SPN,  FAI,   IGN },
+/*                       START READY STOP KILL DRAIN QUIET EXPIR CANNOT GONE */
+[INSTANCE_DOWN]     = {  SPN,  IGN,  IGN, IGN, IGN,  IGN,  IGN,  FAI,   IGN },
+[INSTANCE_STARTING] = {  IGN,  SRV,  SIG, SIG, IGN,  IGN,  GUP,  FAI,   REC },
+[INSTANCE_RUNNING]  = {  IGN,  IGN,  WDR, SIG, IGN,  IGN,  IGN,  IGN,   REC },
+[INSTANCE_DRAINING] = {  IGN,  IGN,  IGN, SIG, SIG,  LNG,  SIG,  IGN,   FIN },
+[INSTANCE_STOPPING] = {  IGN,  IGN,  IGN, SIG, IGN,  IGN,  IGN,  IGN,   FIN },
+[INSTANCE_BACKOFF]  = {  SPN,  IGN,  RST, RST, IGN,  IGN,  SPN,  FAI,   IGN },
+[INSTANCE_FAILED]   = {  SPN,  IGN,  RST, RST, IGN,  IGN,  SPN,  FAI,   IGN },
 };
 /* clang-format on */
 
@@ -69,6 +70,7 @@ instance_event_name(enum instance_event event)
 		[INSTANCE_STOP] = "stop",
 		[INSTANCE_KILL] = "kill",
 		[INSTANCE_DRAINED] = "drained",
+		[INSTANCE_QUIET] = "quiet",
 		[INSTANCE_EXPIRED] = "expired",
 		[INSTANCE_CANNOT] = "cannot",
 		[INSTANCE_GONE] = "gone",

@@ -22,8 +22,10 @@ enum instance_event {
 	INSTANCE_STOP,    /* the app wants it no more: drain first */
 	INSTANCE_KILL,    /* ... without draining */
 	INSTANCE_DRAINED, /* the proxy has nothing open to it any more */
+	INSTANCE_QUIET,   /* ... nothing but streams */
 	INSTANCE_EXPIRED, /* the timer of the state is up: start_timeout,
-			   * drain_timeout, the delay before a restart */
+			   * drain_timeout, stream_grace, the delay before a
+			   * restart */
 	INSTANCE_CANNOT,  /* no such user, program, directory */
 	INSTANCE_GONE,    /* its whole tree of processes has ended */
 	INSTANCE_N_EVENTS,
@@ -35,6 +37,7 @@ enum instance_action {
 	INSTANCE_SERVE,    /* announce it -> RUNNING */
 	INSTANCE_WITHDRAW, /* no new requests -> DRAINING */
 	INSTANCE_SIGNAL,   /* stop signal -> STOPPING */
+	INSTANCE_LINGER,   /* its streams have stream_grace, DRAINING */
 	INSTANCE_GIVE_UP,  /* not ready in time: stop signal -> STOPPING, and
 			    * it counts as an early death */
 	INSTANCE_RECOVER,  /* it died: at once or later again -> STARTING,

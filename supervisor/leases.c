@@ -267,14 +267,32 @@ leases_set_main(struct leases *leases, unsigned side)
 	balance_all(leases);
 }
 
+/* Somebody has streams with it, and nobody anything else? */
+static void
+tell_if_quiet(struct leases *leases, const struct lease *lease)
+{
+	bool is_quiet = false;
+
+	for (unsigned side = 0; side < LEASES_SIDES; side++) {
+		if (lease->sides[side].knows && !lease->sides[side].quiet)
+			return;
+		is_quiet |= lease->sides[side].knows;
+	}
+	if (lease->withdrawn && is_quiet)
+		leases->ops->quiet(leases->arg, lease->announce.instance);
+}
+
 /* Nobody has it any more? */
 static bool
 end_if_drained(struct leases *leases, struct lease *lease)
 {
 	uint64_t instance = lease->announce.instance;
 
-	if (!lease->withdrawn || lease->sides[0].knows || lease->sides[1].knows)
+	if (!lease->withdrawn || lease->sides[0].knows ||
+	    lease->sides[1].knows) {
+		tell_if_quiet(leases, lease);
 		return false;
+	}
 	forget(lease);
 	leases->ops->drained(leases->arg, instance);
 	return true;
@@ -351,6 +369,17 @@ leases_drained(struct leases *leases, unsigned side, uint64_t instance)
 		return;
 	memset(&lease->sides[side], 0, sizeof(lease->sides[side]));
 	end_if_drained(leases, lease);
+}
+
+void
+leases_quiet(struct leases *leases, unsigned side, uint64_t instance)
+{
+	struct lease *lease = find(leases, instance);
+
+	if (lease == NULL || !lease->withdrawn)
+		return;
+	lease->sides[side].quiet = true;
+	tell_if_quiet(leases, lease);
 }
 
 void

@@ -23,6 +23,7 @@ struct lease {
 	bool withdrawn;
 	struct lease_side {
 		bool knows;        /* was announced, has not said DRAINED */
+		bool quiet;        /* ... nothing but streams is open there */
 		uint32_t slots;    /* at most so many does it use */
 		uint32_t recalled; /* of them it was told to give back */
 	} sides[LEASES_SIDES];
@@ -38,6 +39,8 @@ struct leases_ops {
 	    uint64_t instance, uint32_t count);
 	/* Nobody has anything open to a withdrawn instance any more. */
 	void (*drained)(void *arg, uint64_t instance);
+	/* ... anything but streams. May come again. */
+	void (*quiet)(void *arg, uint64_t instance);
 	/* A proxy ended with slots in use: call leases_found when some of
 	 * lease->lost are seen to be free. */
 	void (*lost)(void *arg, const struct lease *lease);
@@ -64,6 +67,7 @@ bool leases_withdraw(struct leases *leases, uint64_t instance, bool dead);
 
 /* What proxies say. */
 void leases_drained(struct leases *leases, unsigned side, uint64_t instance);
+void leases_quiet(struct leases *leases, unsigned side, uint64_t instance);
 void leases_released(
     struct leases *leases, unsigned side, uint64_t instance, uint32_t slots);
 void leases_want(struct leases *leases, unsigned side, const char *app);

@@ -280,6 +280,7 @@ hear(struct proxy_gen *gen, struct frame_in *in)
 	case CHANNEL_PROBED:
 		return proxy_questions_probed(gen->questions, in);
 	case CHANNEL_DRAINED:
+	case CHANNEL_QUIET:
 	case CHANNEL_RELEASED:
 		return hear_instance(gen, in);
 	case CHANNEL_STUCK:

@@ -23,7 +23,7 @@ struct proxy_gen_events {
 	void (*on_hello)(struct proxy_gen *gen, void *arg);
 	/* It serves. Once. */
 	void (*on_ready)(struct proxy_gen *gen, void *arg);
-	/* DRAINED, RELEASED */
+	/* DRAINED, QUIET, RELEASED */
 	void (*on_instance)(struct proxy_gen *gen, enum channel_type type,
 	    const struct channel_instance *about, void *arg);
 	void (*on_want)(struct proxy_gen *gen, const char *app, void *arg);

@@ -100,7 +100,15 @@ pass_drained(void *arg, uint64_t instance)
 {
 	struct proxy_proc *proxy = arg;
 
-	supervisor_on_drained(proxy->supervisor, instance);
+	supervisor_on_drained(proxy->supervisor, instance, false);
+}
+
+static void
+pass_quiet(void *arg, uint64_t instance)
+{
+	struct proxy_proc *proxy = arg;
+
+	supervisor_on_drained(proxy->supervisor, instance, true);
 }
 
 static void
@@ -116,6 +124,7 @@ static const struct leases_ops leases_ops = {
 	.announce = send_announce,
 	.tell = send_change,
 	.drained = pass_drained,
+	.quiet = pass_quiet,
 	.lost = watch_lost,
 };
 
@@ -185,6 +194,8 @@ on_instance(struct proxy_gen *gen, enum channel_type type,
 
 	if (type == CHANNEL_DRAINED)
 		leases_drained(proxy->leases, side, about->instance);
+	else if (type == CHANNEL_QUIET)
+		leases_quiet(proxy->leases, side, about->instance);
 	else
 		leases_released(
 		    proxy->leases, side, about->instance, about->count);

@@ -12,6 +12,7 @@
 #include "src/base/strbuf.h"
 #include "supervisor/app.h"
 #include "supervisor/app_log.h"
+#include "supervisor/app_roll.h"
 #include "supervisor/listen_fds.h"
 #include "supervisor/notify.h"
 #include "supervisor/proxy_proc.h"
@@ -147,8 +148,12 @@ change_apps(struct reload *reload)
 	for (size_t i = 0; i < supervisor->n_apps; i++) {
 		struct app *app = supervisor->apps[i];
 		const struct conf_app *row = conf_find_app(conf, app->name);
-		struct part *part = mem_alloc(sizeof(*part));
+		struct part *part;
 
+		if (row == NULL && !app->removed)
+			strbuf_printf(
+			    &reload->text, "app %s removed\n", app->name);
+		part = mem_alloc(sizeof(*part));
 		part->reload = reload;
 		part->name = mem_strdup(app->name);
 		reload->restarting++;
@@ -166,25 +171,6 @@ change_apps(struct reload *reload)
 		app_tell_proxy(supervisor->apps[i]);
 	if (--reload->restarting == 0)
 		finish(reload);
-}
-
-/* Keys that only a restart of the daemon takes over. */
-static void
-note_fixed(struct reload *reload, const struct conf *now)
-{
-	const struct conf *old = reload->supervisor->hold->conf;
-
-	if (now->workers != old->workers)
-		strbuf_add_text(&reload->text,
-		    "workers: takes effect when the daemon is restarted\n");
-	if (strcmp(now->run_directory, old->run_directory) != 0)
-		strbuf_add_text(&reload->text,
-		    "run_directory: takes effect "
-		    "when the daemon is restarted\n");
-	if (strcmp(now->control.socket, old->control.socket) != 0)
-		strbuf_add_text(&reload->text,
-		    "control.socket: takes effect "
-		    "when the daemon is restarted\n");
 }
 
 /* An app that comes back with a name of before must not be taken for the one
@@ -230,7 +216,10 @@ on_prepared(const char *error, void *arg)
 		fail(reload, error);
 		return;
 	}
-	note_fixed(reload, reload->hold->conf);
+	/* Compared with what is in use since the start: a key that was changed
+	 * and changed back needs nothing. */
+	conf_describe_restart(
+	    supervisor->first->conf, reload->hold->conf, &reload->text);
 	supervisor->hold = reload->hold;
 	reload->hold = NULL;
 	tell_new_apps(supervisor, supervisor->hold->conf);
@@ -272,6 +261,63 @@ reload_start(struct supervisor *supervisor, reload_done_cb *on_done, void *arg)
 	}
 	fail(reload, errors.text.len > 0 ? errors.text.ptr : "no reason");
 	conf_errors_free(&errors);
+}
+
+/* ---- what it would do ---- */
+
+static void
+describe_app(
+    const struct app *app, const struct conf_app *row, struct strbuf *to)
+{
+	enum conf_change change;
+
+	if (row == NULL) {
+		if (!app->removed)
+			strbuf_printf(
+			    to, "app %s: stop, it is removed\n", app->name);
+		return;
+	}
+	change = app->removed ? CONF_RESTART : conf_app_change(app->conf, row);
+	if (change == CONF_SAME)
+		return;
+	if (row->processes != app->conf->processes)
+		strbuf_printf(to, "app %s: scale from %u to %u processes\n",
+		    app->name, app_number(app), row->processes);
+	strbuf_printf(to, "app %s: %s (", app->name,
+	    change == CONF_ADJUST ? "change without a restart"
+	    : app->stopped        ? "change, it is stopped"
+				  : "restart");
+	conf_describe_app(app->conf, row, to);
+	strbuf_add_text(to, ")\n");
+}
+
+bool
+reload_describe(struct supervisor *supervisor, struct strbuf *to)
+{
+	struct conf_errors errors;
+	struct conf *conf;
+
+	conf_errors_init(&errors);
+	conf = conf_load(supervisor->conf_path, &errors);
+	if (conf == NULL) {
+		strbuf_add(to, errors.text.ptr, errors.text.len);
+		conf_errors_free(&errors);
+		return false;
+	}
+	conf_describe_restart(supervisor->first->conf, conf, to);
+	conf_describe_changes(supervisor->hold->conf, conf, to);
+	for (size_t i = 0; i < supervisor->n_apps; i++)
+		describe_app(supervisor->apps[i],
+		    conf_find_app(conf, supervisor->apps[i]->name), to);
+	for (size_t i = 0; i < conf->n_apps; i++)
+		if (app_find(supervisor, conf->apps[i].name) == NULL)
+			strbuf_printf(
+			    to, "app %s: start\n", conf->apps[i].name);
+	if (to->len == 0)
+		strbuf_add_text(to, "nothing changes\n");
+	conf_free(conf);
+	conf_errors_free(&errors);
+	return true;
 }
 
 void

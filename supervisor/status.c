@@ -16,6 +16,7 @@
 #include "src/base/mem.h"
 #include "supervisor/app.h"
 #include "supervisor/app_log.h"
+#include "supervisor/app_roll.h"
 #include "supervisor/control_server.h"
 #include "supervisor/instance.h"
 #include "supervisor/proxy_proc.h"
@@ -183,8 +184,9 @@ app_object(
 	    object, "runtime", json_string(runtimes[app->conf->runtime]));
 	json_object_set_new(object, "state", json_string(app_state_name(app)));
 	json_object_set_new(object, "since", time_of(app->since_ms));
+	json_object_set_new(object, "processes", json_integer(app_number(app)));
 	json_object_set_new(
-	    object, "processes", json_integer(app->conf->processes));
+	    object, "processes_configured", json_integer(app->conf->processes));
 	put_count(object, "requests", status->complete, stats->requests);
 	put_count(object, "errors", status->complete, stats->errors);
 	put_count(object, "in_flight", status->complete, stats->in_flight);

@@ -135,6 +135,20 @@ put_last_lines(const json_t *app, struct strbuf *to)
 		    to, "  %s\n", json_string_value(json_array_get(lines, i)));
 }
 
+static void
+put_scale(const json_t *app, struct strbuf *to)
+{
+	const json_t *now = json_object_get(app, "processes");
+	const json_t *file = json_object_get(app, "processes_configured");
+
+	if (!json_equal(now, file))
+		strbuf_printf(to,
+		    "\n%s was scaled to %lld processes, the configuration says "
+		    "%lld\n",
+		    text_of(app, "name"), (long long)json_integer_value(now),
+		    (long long)json_integer_value(file));
+}
+
 void
 status_text_put(const json_t *root, struct strbuf *to)
 {
@@ -152,6 +166,8 @@ status_text_put(const json_t *root, struct strbuf *to)
 	put_row(proxy, "(proxy)", to);
 	for (size_t i = 0; i < json_array_size(apps); i++)
 		put_app(json_array_get(apps, i), to);
+	for (size_t i = 0; i < json_array_size(apps); i++)
+		put_scale(json_array_get(apps, i), to);
 	for (size_t i = 0; i < json_array_size(apps); i++)
 		put_last_lines(json_array_get(apps, i), to);
 }

@@ -30,6 +30,7 @@
 #include "supervisor/notify.h"
 #include "supervisor/process.h"
 #include "supervisor/proxy_proc.h"
+#include "supervisor/recycle.h"
 #include "supervisor/reload.h"
 #include "supervisor/stuck.h"
 #include "supervisor/upgrade.h"
@@ -144,12 +145,14 @@ find_instance(const struct supervisor *supervisor, uint64_t id)
 }
 
 void
-supervisor_on_drained(struct supervisor *supervisor, uint64_t id)
+supervisor_on_drained(
+    struct supervisor *supervisor, uint64_t id, bool but_streams)
 {
 	struct instance *instance = find_instance(supervisor, id);
 
 	if (instance != NULL)
-		instance_event(instance, INSTANCE_DRAINED, NULL);
+		instance_event(instance,
+		    but_streams ? INSTANCE_QUIET : INSTANCE_DRAINED, NULL);
 }
 
 void
@@ -359,11 +362,13 @@ make_parts(struct supervisor *supervisor)
 	supervisor->processes = process_table_new(supervisor->base);
 	supervisor->log_writer = log_writer_new(supervisor->base);
 	supervisor->proxy = proxy_proc_new(supervisor);
+	supervisor->recycle = recycle_new(supervisor);
 	supervisor->sweep = evtimer_new(supervisor->base, on_sweep, supervisor);
 	supervisor->stop_timer = event_new(
 	    supervisor->base, -1, EV_PERSIST, on_stop_timer, supervisor);
 	if (supervisor->log_writer == NULL || supervisor->sweep == NULL ||
-	    supervisor->stop_timer == NULL || watch_signals(supervisor) == -1)
+	    supervisor->recycle == NULL || supervisor->stop_timer == NULL ||
+	    watch_signals(supervisor) == -1)
 		return -1;
 	supervisor->apps =
 	    mem_alloc_array(conf->n_apps + 1, sizeof(*supervisor->apps));
@@ -377,6 +382,7 @@ static void
 release(struct supervisor *supervisor)
 {
 	control_server_free(&supervisor->control);
+	recycle_free(&supervisor->recycle);
 	proxy_proc_free(&supervisor->proxy);
 	for (size_t i = 0; i < supervisor->n_apps; i++)
 		app_free(&supervisor->apps[i]);
@@ -393,6 +399,7 @@ release(struct supervisor *supervisor)
 	listen_set_free(&supervisor->listens);
 	run_dir_close(&supervisor->run);
 	conf_hold_unref(&supervisor->hold);
+	conf_hold_unref(&supervisor->first);
 	if (supervisor->base != NULL)
 		event_base_free(supervisor->base);
 }
@@ -467,8 +474,10 @@ supervisor_run(const char *conf_path)
 	log_init("supervisor", LOG_LEVEL_INFO, STDERR_FILENO);
 	conf_errors_init(&errors);
 	conf = load(conf_path, &errors);
-	if (conf != NULL)
+	if (conf != NULL) {
 		supervisor.hold = conf_hold_new(conf);
+		supervisor.first = conf_hold_ref(supervisor.hold);
+	}
 	supervisor.base = event_base_new();
 	if (conf == NULL || supervisor.base == NULL ||
 	    take_resources(&supervisor, &errors) == -1 ||

@@ -28,6 +28,7 @@ struct listen_set;
 struct log_writer;
 struct process_table;
 struct proxy_proc;
+struct recycle;
 struct reload;
 struct upgrade;
 
@@ -46,8 +47,9 @@ void conf_hold_unref(struct conf_hold **hold);
 struct supervisor {
 	struct event_base *base;
 	const char *conf_path;
-	const char *datadir;    /* node-preload.js is here */
-	struct conf_hold *hold; /* the configuration in force */
+	const char *datadir;     /* node-preload.js is here */
+	struct conf_hold *hold;  /* the configuration in force */
+	struct conf_hold *first; /* the one that the daemon started with */
 	struct run_dir run;
 	struct process_table *processes;
 	struct log_writer *log_writer;
@@ -58,6 +60,7 @@ struct supervisor {
 	struct control_server *control;
 	struct reload *reload;   /* NULL: none is going on */
 	struct upgrade *upgrade; /* the same */
+	struct recycle *recycle;
 	struct event *signals[6];
 	struct event *sweep; /* while strays of a killed keeper are ended */
 	int sweeps_left;
@@ -81,8 +84,10 @@ void supervisor_on_proxy_hello(struct supervisor *supervisor);
 void supervisor_on_proxy_ready(struct supervisor *supervisor);
 /* No proxy is left; while stopping that is the end of what apps do. */
 void supervisor_on_proxy_gone(struct supervisor *supervisor);
-/* No proxy has anything open to this instance any more. */
-void supervisor_on_drained(struct supervisor *supervisor, uint64_t instance);
+/* No proxy has anything, or anything but streams, open to this instance any
+ * more. */
+void supervisor_on_drained(
+    struct supervisor *supervisor, uint64_t instance, bool but_streams);
 /* A process of it works on for nobody. */
 void supervisor_on_stuck(
     struct supervisor *supervisor, const struct channel_stuck *stuck);

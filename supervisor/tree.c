@@ -124,3 +124,15 @@ tree_mark_below(struct tree *tree, pid_t pid)
 	} while (count != before);
 	return count;
 }
+
+uint64_t
+tree_rss_bytes(struct tree *tree, pid_t pid)
+{
+	uint64_t bytes = 0;
+
+	tree_mark_below(tree, pid);
+	for (size_t i = 0; i < tree->n; i++)
+		if (tree->processes[i].below || tree->processes[i].pid == pid)
+			bytes += tree->processes[i].rss_bytes;
+	return bytes;
+}

@@ -30,6 +30,8 @@ int tree_read(struct tree *tree) MUST_CHECK;
 void tree_free(struct tree *tree);
 /* Mark all descendants of `pid` (not itself); returns how many. */
 size_t tree_mark_below(struct tree *tree, pid_t pid);
+/* Of `pid` and all below it. */
+uint64_t tree_rss_bytes(struct tree *tree, pid_t pid);
 
 /* Understand the text of /proc/PID/stat. -1 when it is none. */
 int tree_parse_stat(const char *text, struct tree_process *process) MUST_CHECK;

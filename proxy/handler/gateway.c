@@ -274,6 +274,21 @@ log_failure(struct gate *gate, bool again, const char *why)
 	    target.ptr, again ? "is repeated" : "failed", why, gate->tries);
 }
 
+/* Its process was replaced and ended: so does what has no end of its own. The
+ * client asks again, and gets another process. */
+static void
+end_stream(struct gate *gate)
+{
+	struct request *request = gate->request;
+	struct uconn *uconn = gate->uconn;
+
+	peer_count(uconn->peer, gate->gateway->worker->index, false);
+	gate_drop_attempt(gate);
+	pool_close(gate->gateway->worker->slots[WORKER_POOL], &uconn, false);
+	gate_forget(gate);
+	response_end(request);
+}
+
 void
 gate_failed(struct gate *gate, const struct uconn *uconn,
     enum exchange_failure failure, const char *why)
@@ -294,6 +309,11 @@ gate_failed(struct gate *gate, const struct uconn *uconn,
 	bool again = !request->is_gone && gateway_may_retry(&end);
 	struct uconn *mine = gate->uconn;
 
+	if (failure == EXCHANGE_TRUNCATED && gate->endless && !gate->tunnel &&
+	    peer_is_withdrawn(mine->peer)) {
+		end_stream(gate);
+		return;
+	}
 	log_failure(gate, again, why);
 	peer_count(mine->peer, gate->gateway->worker->index, true);
 	gate_drop_attempt(gate);

@@ -183,8 +183,12 @@ on_head(
 
 	gate->answered = true;
 	gate->streams = answer.flush_always || answer.tunnel;
-	if (UNLIKELY(gate->streams))
+	if (UNLIKELY(gate->streams)) {
 		timer_disarm(&gate->whole_timer);
+		gate->uconn->is_stream = true;
+		peer_stream_began(gate->uconn->peer);
+		gate->endless = answer.length == RESPONSE_LENGTH_UNKNOWN;
+	}
 	if (UNLIKELY(answer.tunnel))
 		gate_open_tunnel(gate);
 	gate_watch(gate);

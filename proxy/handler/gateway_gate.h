@@ -60,6 +60,7 @@ struct gate {
 	/* The answer. */
 	bool answered; /* its head went to the client */
 	bool streams;  /* ... and it may pause for long */
+	bool endless;  /* ... and ends anywhere */
 	bool paused;   /* the client takes no more for now */
 
 	/* A tunnel: no HTTP any more, in either direction. */

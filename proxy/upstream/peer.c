@@ -199,6 +199,34 @@ tell_if_drained(struct peer *peer)
 		registry_tell_drained(peer->upstream->registry, peer->instance);
 }
 
+/* A withdrawn peer only loses connections, and a stream is counted while its
+ * connection is: as many streams as had been open before are all that is. */
+static void
+tell_if_quiet(struct peer *peer)
+{
+	unsigned open;
+
+	if (!atomic_load(&peer->withdrawn) || peer->instance == 0)
+		return;
+	open = atomic_load(&peer->open);
+	if (open > 0 && atomic_load(&peer->streams) == open &&
+	    !atomic_exchange(&peer->quiet_told, true))
+		registry_tell_quiet(peer->upstream->registry, peer->instance);
+}
+
+void
+peer_stream_began(struct peer *peer)
+{
+	atomic_fetch_add(&peer->streams, 1);
+	tell_if_quiet(peer);
+}
+
+void
+peer_stream_ended(struct peer *peer)
+{
+	atomic_fetch_sub(&peer->streams, 1);
+}
+
 bool
 peer_open(struct peer *peer)
 {
@@ -214,6 +242,8 @@ peer_closed(struct peer *peer)
 {
 	if (atomic_fetch_sub(&peer->open, 1) == 1)
 		tell_if_drained(peer);
+	else
+		tell_if_quiet(peer);
 }
 
 void
@@ -221,6 +251,7 @@ peer_withdraw(struct peer *peer)
 {
 	atomic_store(&peer->withdrawn, true);
 	tell_if_drained(peer);
+	tell_if_quiet(peer);
 }
 
 unsigned

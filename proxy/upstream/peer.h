@@ -48,11 +48,12 @@ struct peer {
 	_Atomic unsigned refs;
 	_Atomic unsigned in_flight; /* requests */
 	_Atomic unsigned open;
+	_Atomic unsigned streams; /* of them answers that may last for ever */
 	/* The cap (PEER_NO_CAP: any number) in the upper half, slots in use in
 	 * the lower: one word, so that lowering the cap cannot race. */
 	_Atomic uint64_t room;
 	_Atomic unsigned evicting; /* mails on their way to close an idle one */
-	_Atomic bool withdrawn, drained_told;
+	_Atomic bool withdrawn, drained_told, quiet_told;
 	_Atomic unsigned fails;         /* in a row */
 	_Atomic int64_t avoid_until_ms; /* monotonic; passive health */
 	struct peer_local local[];      /* per worker */
@@ -89,6 +90,10 @@ void peer_give_up(struct peer *peer);
 bool peer_open(struct peer *peer) MUST_CHECK;
 /* It is closed; the last one of a withdrawn peer tells that it is drained. */
 void peer_closed(struct peer *peer);
+/* What is asked on an open one has become a stream; it has ended. A withdrawn
+ * peer with nothing else open tells that it is quiet. */
+void peer_stream_began(struct peer *peer);
+void peer_stream_ended(struct peer *peer);
 /* No connections any more from now on. */
 void peer_withdraw(struct peer *peer);
 

@@ -120,6 +120,9 @@ pool_uconn_keep(struct uconn *uconn)
 static void
 leave_exchange(struct uconn *uconn)
 {
+	if (UNLIKELY(uconn->is_stream))
+		peer_stream_ended(uconn->peer);
+	uconn->is_stream = false;
 	uconn->exchange = NULL;
 	uconn->on_dead = NULL;
 	uconn->owner = NULL;

@@ -544,6 +544,13 @@ registry_tell_drained(
 }
 
 void
+registry_tell_quiet(const struct upstream_registry *registry, uint64_t instance)
+{
+	if (registry->events->on_quiet != NULL)
+		registry->events->on_quiet(registry->arg, instance);
+}
+
+void
 registry_tell_released(
     const struct upstream_registry *registry, uint64_t instance, uint32_t slots)
 {

@@ -33,6 +33,9 @@ enum upstream_protocol {
 struct registry_events {
 	/* Withdrawn, and nothing is open to it any more. Once an instance. */
 	void (*on_drained)(void *arg, uint64_t instance);
+	/* Withdrawn, and nothing but streams is open to it. Once an instance,
+	 * before on_drained; not when nothing is left at once. */
+	void (*on_quiet)(void *arg, uint64_t instance);
 	/* That many slots of a capped instance were given up. */
 	void (*on_released)(void *arg, uint64_t instance, uint32_t slots);
 	/* A request waits for an app that has no instance; once per change of
@@ -150,6 +153,8 @@ bool registry_is_draining(const struct upstream_registry *registry);
 struct worker *registry_worker(
     const struct upstream_registry *registry, unsigned index);
 void registry_tell_drained(
+    const struct upstream_registry *registry, uint64_t instance);
+void registry_tell_quiet(
     const struct upstream_registry *registry, uint64_t instance);
 void registry_tell_released(const struct upstream_registry *registry,
     uint64_t instance, uint32_t slots);

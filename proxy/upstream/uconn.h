@@ -44,6 +44,7 @@ struct uconn {
 
 	/* An answer to HEAD: some apps send a body all the same, later. */
 	bool is_suspect;
+	bool is_stream;       /* counted by the peer: peer_stream_began */
 	uint32_t served;      /* requests answered on it; 0: fresh */
 	uint32_t peer_idle_s; /* what its Keep-Alive says; 0: nothing */
 	/* When connecting began and when it was up; 0: it was kept. */

@@ -156,6 +156,13 @@ struct conf_app {
 	/* Of a process that handles one request at a time: how long it may work
 	 * for a client that has left. */
 	int abort_grace_ms;
+	/* Of an instance that is replaced: how long its streams may go on. */
+	int stream_grace_ms;
+	struct { /* replaced after so much; 0: never */
+		unsigned requests;
+		int age_ms;
+		uint64_t memory_bytes; /* key `memory` */
+	} recycle;
 
 	struct {
 		const char *file;   /* default: <log_directory>/<name>.log */
@@ -350,5 +357,14 @@ const struct conf_app *conf_find_app(const struct conf *conf, const char *name);
 enum conf_change { CONF_SAME, CONF_ADJUST, CONF_RESTART };
 enum conf_change conf_app_change(
     const struct conf_app *old, const struct conf_app *now);
+/* The same in words. Keys of an app, "module, umask"; listeners, sites,
+ * upstreams and keys of the top that a reload takes over, a line each; keys
+ * that only a restart of the daemon does. */
+void conf_describe_app(
+    const struct conf_app *old, const struct conf_app *now, struct strbuf *to);
+void conf_describe_changes(
+    const struct conf *old, const struct conf *now, struct strbuf *to);
+void conf_describe_restart(
+    const struct conf *running, const struct conf *now, struct strbuf *to);
 
 #endif

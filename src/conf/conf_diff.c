@@ -4,12 +4,12 @@
  */
 #include <string.h>
 
-#include "src/conf/conf_schema.h"
+#include "src/conf/conf_diff.h"
 
 static const void *
-member_of(const struct conf_key *key, const struct conf_app *app)
+member_of(const struct conf_key *key, const void *object)
 {
-	return (const char *)app + key->offset;
+	return (const char *)object + key->offset;
 }
 
 static bool
@@ -49,9 +49,8 @@ same_limits(const struct conf_app *a, const struct conf_app *b)
 	return true;
 }
 
-static bool
-same_member(const struct conf_key *key, const struct conf_app *a,
-    const struct conf_app *b)
+bool
+conf_same_member(const struct conf_key *key, const void *a, const void *b)
 {
 	const void *one, *other;
 
@@ -86,9 +85,18 @@ same_member(const struct conf_key *key, const struct conf_app *a,
 	case CONF_TYPE_LIST:
 	case CONF_TYPE_NAME:
 	case CONF_TYPE_ABSENT:
-		break; /* no app has one that is stored */
+		break; /* nothing to compare here */
 	}
 	return true;
+}
+
+static bool
+is_changed(const struct conf_key *key, const struct conf_app *old,
+    const struct conf_app *now)
+{
+	return strncmp(key->path, "apps.*.", 7) == 0 && !key->unstored &&
+	       conf_schema_is_for(key, 1u << now->runtime) &&
+	       !conf_same_member(key, old, now);
 }
 
 enum conf_change
@@ -101,13 +109,27 @@ conf_app_change(const struct conf_app *old, const struct conf_app *now)
 	for (size_t i = 0; i < conf_keys_count; i++) {
 		const struct conf_key *key = &conf_keys[i];
 
-		if (strncmp(key->path, "apps.*.", 7) != 0 || key->unstored ||
-		    !conf_schema_is_for(key, 1u << now->runtime) ||
-		    same_member(key, old, now))
+		if (!is_changed(key, old, now))
 			continue;
 		if (key->needs != CONF_NEEDS_RELOAD)
 			return CONF_RESTART;
 		change = CONF_ADJUST;
 	}
 	return change;
+}
+
+void
+conf_describe_app(
+    const struct conf_app *old, const struct conf_app *now, struct strbuf *to)
+{
+	size_t before = to->len;
+
+	if (old->runtime != now->runtime) {
+		strbuf_add_text(to, "runtime");
+		return;
+	}
+	for (size_t i = 0; i < conf_keys_count; i++)
+		if (is_changed(&conf_keys[i], old, now))
+			strbuf_printf(to, "%s%s", to->len > before ? ", " : "",
+			    conf_keys[i].path + strlen("apps.*."));
 }

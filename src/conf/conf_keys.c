@@ -60,11 +60,13 @@ const struct conf_key conf_keys[] = {
 	    IN(conf, temp_directory),
 	    .help = "Directory of temporary files for large bodies." },
 	{ .path = "log_level", .type = CONF_TYPE_WORD,
+	    .needs = CONF_NEEDS_RESTART,
 	    .preset = "info", CHOICES("error", "warn", "info", "debug"),
 	    IN(conf, log_level),
 	    .help = "Least important message that scalwsd writes to its own "
 		"log." },
 	{ .path = "error_log", .type = CONF_TYPE_PATH,
+	    .needs = CONF_NEEDS_RESTART,
 	    .min = 1, .max = PATH_BYTES, .preset_text = "standard error",
 	    .none = true, IN(conf, error_log),
 	    .help = "File of scalwsd's own log." },
@@ -330,7 +332,6 @@ const struct conf_key conf_keys[] = {
 		"Nothing else of scalwsd's own environment reaches the "
 		"app." },
 	{ .path = "apps.*.processes", .type = CONF_TYPE_NUMBER,
-	    .needs = CONF_NEEDS_APP_RESTART,
 	    .runtimes = CONF_FOR_PYTHON | CONF_FOR_NODE | CONF_FOR_COMMAND,
 	    .min = 1, .max = 1000, .preset = "1", IN(conf_app, processes),
 	    .help = "Processes (instances) of the app." },
@@ -438,6 +439,29 @@ const struct conf_key conf_keys[] = {
 	    .help = "How long a process that handles one request at a time "
 		"may work for a client that has left, before it is "
 		"replaced." },
+	{ .path = "apps.*.stream_grace", .type = CONF_TYPE_DURATION,
+	    .max = DAY, .preset = "60s", IN(conf_app, stream_grace_ms),
+	    .help = "How long WebSockets and event streams of a process that "
+		"was replaced may go on; its other requests are waited for "
+		"first (drain_timeout). At the end it gets the stop "
+		"signal." },
+	{ .path = "apps.*.recycle", .type = CONF_TYPE_GROUP, .unstored = true,
+	    .help = "When a process is replaced by a new one that is ready, "
+		"so that no request fails; one of the app at a time. Looked "
+		"at every second." },
+	{ .path = "apps.*.recycle.requests", .type = CONF_TYPE_NUMBER,
+	    .max = 1000000000, .preset = "0", IN(conf_app, recycle.requests),
+	    .help = "After so many requests, less up to a tenth by chance, so "
+		"that not all processes are due at once; 0 is never. PHP: of "
+		"all children together." },
+	{ .path = "apps.*.recycle.age", .type = CONF_TYPE_DURATION,
+	    .max = 24 * DAY, .preset = "0s", IN(conf_app, recycle.age_ms),
+	    .help = "After this time, less up to a tenth by chance; 0 is "
+		"never." },
+	{ .path = "apps.*.recycle.memory", .type = CONF_TYPE_BYTES,
+	    .max = ANY_SIZE, .preset = "0", IN(conf_app, recycle.memory_bytes),
+	    .help = "When it and all that it has started are larger (resident "
+		"memory); 0 is never." },
 	{ .path = "apps.*.idle_timeout", .type = CONF_TYPE_DURATION,
 	    .runtimes = CONF_FOR_PYTHON | CONF_FOR_NODE, .max = 70 * SECONDS,
 	    .preset = "60s", IN(conf_app, idle_timeout_ms),

@@ -20,10 +20,11 @@
  * that waits for a slot, and is lent one.
  *
  * Messages cross: ABORT of a serial that is not prepared here, and PREPARED,
- * REJECTED, PROBED, DRAINED, RELEASED, STUCK, STATS, LEND, RECALL or WITHDRAW
- * about a number unknown here are ignored. What breaks the channel: an unknown
- * type, a malformed frame, PREPARE before the end of the last serial, COMMIT
- * without PREPARED. An app before its first APP_STATE counts as STARTING.
+ * REJECTED, PROBED, DRAINED, RELEASED, QUIET, STUCK, STATS, LEND, RECALL or
+ * WITHDRAW about a number unknown here are ignored. What breaks the channel: an
+ * unknown type, a malformed frame, PREPARE before the end of the last serial,
+ * COMMIT without PREPARED. An app before its first APP_STATE counts as
+ * STARTING.
  */
 #ifndef IPC_CHANNEL_H
 #define IPC_CHANNEL_H
@@ -69,6 +70,7 @@ enum channel_type {
 	CHANNEL_STATS,
 	CHANNEL_WANT,  /* a request waits for an app that has no process; while
 			  draining: each that waits for a slot */
+	CHANNEL_QUIET, /* only streams are open to a withdrawn instance */
 	CHANNEL_STUCK, /* a process goes on with what nobody waits for */
 };
 
@@ -129,7 +131,7 @@ struct channel_announce {
 	struct addr addr;
 };
 
-/* WITHDRAW, LEND, RECALL, DRAINED, RELEASED: an instance. */
+/* WITHDRAW, LEND, RECALL, DRAINED, RELEASED, QUIET: an instance. */
 struct channel_instance {
 	uint64_t instance;
 	uint32_t count; /* LEND, RECALL, RELEASED: slots; WITHDRAW: 1 = the
@@ -235,7 +237,7 @@ CHANNEL_MESSAGE(listen, channel_listen);   /* LISTEN */
 /* LOADED COMMIT ABORT PREPARED REJECTED READY RETIRED */
 CHANNEL_MESSAGE(serial, channel_serial);
 CHANNEL_MESSAGE(announce, channel_announce); /* ANNOUNCE */
-/* WITHDRAW LEND RECALL DRAINED RELEASED */
+/* WITHDRAW LEND RECALL DRAINED RELEASED QUIET */
 CHANNEL_MESSAGE(instance, channel_instance);
 CHANNEL_MESSAGE(stuck, channel_stuck);   /* STUCK */
 CHANNEL_MESSAGE(app, channel_app);       /* APP_STATE, WANT */

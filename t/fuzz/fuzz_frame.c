@@ -83,6 +83,7 @@ try_message(void)
 	case CHANNEL_RECALL:
 	case CHANNEL_DRAINED:
 	case CHANNEL_RELEASED:
+	case CHANNEL_QUIET:
 		TRY(instance)
 	case CHANNEL_APP_STATE:
 	case CHANNEL_WANT:

@@ -18,7 +18,7 @@ struct seen {
 	uint32_t cap[2];      /* as announced, plus lent */
 	uint32_t recalled[2]; /* asked back, not yet released */
 	unsigned announced[2], withdrawn[2];
-	unsigned drained, lost;
+	unsigned drained, quiet, lost;
 };
 
 static void
@@ -52,6 +52,12 @@ see_drained(void *arg, uint64_t instance)
 }
 
 static void
+see_quiet(void *arg, uint64_t instance)
+{
+	((struct seen *)arg)->quiet++;
+}
+
+static void
 see_lost(void *arg, const struct lease *lease)
 {
 	((struct seen *)arg)->lost = lease->lost;
@@ -61,6 +67,7 @@ static const struct leases_ops ops = {
 	.announce = see_announce,
 	.tell = see_change,
 	.drained = see_drained,
+	.quiet = see_quiet,
 	.lost = see_lost,
 };
 
@@ -172,6 +179,32 @@ START_TEST(drained_when_both_say_so)
 }
 END_TEST
 
+/* Streams at one, and requests at the other until it is quiet or drained. */
+START_TEST(quiet_when_nobody_has_more_than_streams)
+{
+	for (int end = 0; end < 2; end++) {
+		struct leases *leases = begin(CHANNEL_NO_CAP);
+
+		leases_quiet(leases, 0, INSTANCE);
+		ck_assert_uint_eq(seen.quiet, 0); /* not withdrawn */
+		leases_join(leases, 1, true);
+		ck_assert(leases_withdraw(leases, INSTANCE, false));
+		leases_quiet(leases, 0, INSTANCE);
+		ck_assert_uint_eq(seen.quiet, 0);
+		if (end == 0)
+			leases_drained(leases, 1, INSTANCE);
+		else
+			leases_quiet(leases, 1, INSTANCE);
+		ck_assert_uint_eq(seen.quiet, 1);
+		ck_assert_uint_eq(seen.drained, 0);
+		leases_leave(leases, 0);
+		leases_leave(leases, 1);
+		ck_assert_uint_eq(seen.drained, 1);
+		leases_free(&leases);
+	}
+}
+END_TEST
+
 START_TEST(nobody_knows_it)
 {
 	struct leases *leases = begin(CAP);
@@ -241,6 +274,7 @@ main(void)
 	tcase_add_test(tcase, who_waits_at_the_old_one_is_lent_a_slot);
 	tcase_add_test(tcase, slots_of_the_dead_are_lost_until_found);
 	tcase_add_test(tcase, drained_when_both_say_so);
+	tcase_add_test(tcase, quiet_when_nobody_has_more_than_streams);
 	tcase_add_test(tcase, nobody_knows_it);
 	tcase_add_loop_test(tcase, never_above_the_cap, 0, 5);
 	suite_add_tcase(suite, tcase);
