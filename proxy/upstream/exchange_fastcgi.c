@@ -13,6 +13,7 @@
 #include "proxy/core/request.h"
 #include "proxy/core/worker.h"
 #include "proxy/http/status.h"
+#include "proxy/upstream/exchange_input.h"
 #include "proxy/upstream/fastcgi_params.h"
 #include "proxy/upstream/uconn.h"
 
@@ -24,30 +25,19 @@
 #define ERROR_LINE_MAX 2048
 
 struct fastcgi_state {
+	struct exchange_input input;
 	struct fcgi_reply reply;
-	struct buf *buf;   /* unread bytes, or NULL */
-	struct buf *head;  /* a head that came in pieces, or NULL */
-	struct buf *error; /* an error line that came in pieces, or NULL */
 	size_t scanned;
 	bool head_done;
 	bool drops_body; /* HEAD, 204, 304 */
 	bool has_length;
 	uint64_t left; /* of the length */
-	bool paused;
-	bool kept;
-	bool finished;
 };
 
 static struct fastcgi_state *
 state_of(const struct exchange *exchange)
 {
 	return exchange->state;
-}
-
-static struct worker *
-worker_of(const struct exchange *exchange)
-{
-	return exchange->request->worker;
 }
 
 /* ---- sending ---- */
@@ -66,13 +56,6 @@ build_params(const struct exchange *exchange, const struct exchange_body *body,
 	return buf;
 }
 
-static void
-add_piece(struct iovec *pieces, int *count, const void *from, size_t len)
-{
-	pieces[*count].iov_base = (void *)(uintptr_t)from;
-	pieces[(*count)++].iov_len = len;
-}
-
 /* Body bytes as records, each with a header before it; `first` (or NULL) goes
  * out in front of them, in the same write. */
 static enum io_result
@@ -88,19 +71,20 @@ write_records(struct io *io, const struct buf *first, const char *from,
 		int count = 0;
 
 		if (first != NULL)
-			add_piece(pieces, &count, first->bytes, first->end);
+			exchange_add_piece(
+			    pieces, &count, first->bytes, first->end);
 		first = NULL;
 		if (n > 0) {
 			fcgi_put_header(
 			    head, FCGI_STDIN, REQUEST_ID, (uint16_t)n);
-			add_piece(pieces, &count, head, sizeof(head));
-			add_piece(pieces, &count, from, n);
+			exchange_add_piece(pieces, &count, head, sizeof(head));
+			exchange_add_piece(pieces, &count, from, n);
 		}
 		from += n;
 		len -= n;
 		if (last && len == 0) {
 			fcgi_put_header(end, FCGI_STDIN, REQUEST_ID, 0);
-			add_piece(pieces, &count, end, sizeof(end));
+			exchange_add_piece(pieces, &count, end, sizeof(end));
 		}
 		if (count > 0)
 			result = io_write(io, pieces, count);
@@ -112,7 +96,7 @@ static unsigned
 start(struct exchange *exchange, const struct exchange_body *body,
     const char *from, size_t len, bool last, const char **why)
 {
-	struct worker *worker = worker_of(exchange);
+	struct worker *worker = exchange_worker(exchange);
 	struct fastcgi_state *state = state_of(exchange);
 	struct io *io = &exchange->uconn->io;
 	struct buf *head = build_params(exchange, body, buf_get(worker));
@@ -150,24 +134,6 @@ send_body(struct exchange *exchange, const char *from, size_t len, bool last)
 
 /* ---- ends ---- */
 
-static void
-finish(struct exchange *exchange)
-{
-	struct fastcgi_state *state = state_of(exchange);
-
-	state->finished = true;
-	buf_put(worker_of(exchange), &state->buf);
-	buf_put(worker_of(exchange), &state->head);
-	buf_put(worker_of(exchange), &state->error);
-}
-
-static void
-fail(struct exchange *exchange, enum exchange_failure failure, const char *why)
-{
-	finish(exchange);
-	exchange->events->on_failed(exchange, failure, why);
-}
-
 /* ---- the error stream ---- */
 
 static void
@@ -184,10 +150,11 @@ flush_error(struct exchange *exchange)
 {
 	struct fastcgi_state *state = state_of(exchange);
 
-	if (state->error == NULL)
+	if (state->input.error == NULL)
 		return;
-	tell_error(exchange, state->error->bytes, state->error->end);
-	buf_put(worker_of(exchange), &state->error);
+	tell_error(
+	    exchange, state->input.error->bytes, state->input.error->end);
+	buf_put(exchange_worker(exchange), &state->input.error);
 }
 
 static void
@@ -200,9 +167,9 @@ take_error(struct exchange *exchange, const char *from, size_t len)
 		size_t n = newline == NULL ? len : (size_t)(newline - from);
 		struct buf *buf;
 
-		if (state->error == NULL)
-			state->error = buf_get(worker_of(exchange));
-		buf = state->error;
+		if (state->input.error == NULL)
+			state->input.error = buf_get(exchange_worker(exchange));
+		buf = state->input.error;
 		if (n > ERROR_LINE_MAX - buf->end) {
 			n = ERROR_LINE_MAX - buf->end;
 			newline = NULL;
@@ -211,7 +178,7 @@ take_error(struct exchange *exchange, const char *from, size_t len)
 		buf->end += (uint32_t)n;
 		if (newline != NULL || buf->end == ERROR_LINE_MAX)
 			flush_error(exchange);
-		if (state->finished)
+		if (state->input.finished)
 			return;
 		n += newline != NULL;
 		from += n;
@@ -226,24 +193,24 @@ static bool
 append_head(struct exchange *exchange, const char *from, size_t len)
 {
 	struct fastcgi_state *state = state_of(exchange);
-	struct worker *worker = worker_of(exchange);
+	struct worker *worker = exchange_worker(exchange);
 	size_t limit = exchange->target->response_header_bytes;
-	struct buf *buf = state->head;
+	struct buf *buf = state->input.head;
 	size_t have = buf == NULL ? 0 : buf->end;
 
 	/* `limit` bytes of head, and with them at most one record of body. */
 	if (have >= limit)
 		return false;
 	if (buf == NULL)
-		buf = state->head = buf_get(worker);
+		buf = state->input.head = buf_get(worker);
 	if (len > buf->room - have) {
 		struct buf *larger =
 		    buf_get_large(worker, limit + FCGI_CONTENT_MAX);
 
 		memcpy(larger->bytes, buf->bytes, have);
 		larger->start = 0;
-		buf_put(worker, &state->head);
-		buf = state->head = larger;
+		buf_put(worker, &state->input.head);
+		buf = state->input.head = larger;
 	}
 	memcpy(buf->bytes + have, from, len);
 	buf->end = (uint32_t)(have + len);
@@ -294,24 +261,25 @@ read_head(struct exchange *exchange, const char *from, size_t len)
 	const char *why;
 	size_t used;
 
-	if (state->head != NULL) {
+	if (state->input.head != NULL) {
 		if (!append_head(exchange, from, len)) {
-			fail(exchange, EXCHANGE_TOO_LARGE,
+			exchange_input_fail(exchange, EXCHANGE_TOO_LARGE,
 			    "its head is too large");
 			return;
 		}
-		from = state->head->bytes;
-		len = state->head->end;
+		from = state->input.head->bytes;
+		len = state->input.head->end;
 	}
 	switch (h1_parse_cgi(
 	    from, len, &limits, &state->scanned, &head, &used, &why)) {
 	case H1_MORE:
-		if (state->head == NULL && !append_head(exchange, from, len))
-			fail(exchange, EXCHANGE_TOO_LARGE,
+		if (state->input.head == NULL &&
+		    !append_head(exchange, from, len))
+			exchange_input_fail(exchange, EXCHANGE_TOO_LARGE,
 			    "its head is too large");
 		return;
 	case H1_BAD:
-		fail(exchange,
+		exchange_input_fail(exchange,
 		    len >= limit ? EXCHANGE_TOO_LARGE : EXCHANGE_MALFORMED,
 		    why);
 		return;
@@ -319,10 +287,10 @@ read_head(struct exchange *exchange, const char *from, size_t len)
 		break;
 	}
 	take_head(exchange, &head, from);
-	if (!state->finished)
+	if (!state->input.finished)
 		take_body(exchange, from + used, len - used);
-	if (!state->finished)
-		buf_put(worker_of(exchange), &state->head);
+	if (!state->input.finished)
+		buf_put(exchange_worker(exchange), &state->input.head);
 }
 
 static void
@@ -330,21 +298,23 @@ end(struct exchange *exchange)
 {
 	struct fastcgi_state *state = state_of(exchange);
 	bool reusable = exchange->sent_all &&
-			state->buf->start == state->buf->end &&
+			state->input.buf->start == state->input.buf->end &&
 			io_is_drained(&exchange->uconn->io);
 
 	flush_error(exchange);
-	if (state->finished)
+	if (state->input.finished)
 		return;
 	if (state->reply.protocol_status != 0)
-		fail(exchange, EXCHANGE_MALFORMED, "it refused the request");
+		exchange_input_fail(
+		    exchange, EXCHANGE_MALFORMED, "it refused the request");
 	else if (!state->head_done)
-		fail(exchange, EXCHANGE_MALFORMED, "it ended without a head");
+		exchange_input_fail(
+		    exchange, EXCHANGE_MALFORMED, "it ended without a head");
 	else if (state->has_length && state->left > 0)
-		fail(exchange, EXCHANGE_TRUNCATED,
+		exchange_input_fail(exchange, EXCHANGE_TRUNCATED,
 		    "shorter than its Content-Length");
 	else {
-		finish(exchange);
+		exchange_input_finish(exchange);
 		exchange->events->on_end(exchange, reusable);
 	}
 }
@@ -370,7 +340,7 @@ take_result(struct exchange *exchange, enum fcgi_reply_result result,
 		end(exchange);
 		return false;
 	case FCGI_REPLY_BAD:
-		fail(exchange,
+		exchange_input_fail(exchange,
 		    state_of(exchange)->head_done ? EXCHANGE_TRUNCATED
 						  : EXCHANGE_MALFORMED,
 		    "malformed FastCGI");
@@ -389,26 +359,26 @@ deliver(struct exchange *exchange)
 
 	while (goes_on) {
 		struct fcgi_reply before = state->reply;
-		struct buf *buf = state->buf;
+		struct buf *buf = state->input.buf;
 		const unsigned char *data = NULL;
 		size_t used, len = 0;
 		enum fcgi_reply_result result = fcgi_reply_read(&state->reply,
 		    (unsigned char *)buf->bytes + buf->start,
 		    buf->end - buf->start, &used, &data, &len);
 
-		if (result == FCGI_REPLY_STDOUT && state->paused) {
+		if (result == FCGI_REPLY_STDOUT && state->input.paused) {
 			/* Only errors and the end may be told now. */
 			state->reply = before;
-			state->kept = true;
+			state->input.kept = true;
 			return;
 		}
 		buf->start += (uint32_t)used;
 		goes_on = take_result(exchange, result, data, len);
-		if (state->finished)
+		if (state->input.finished)
 			return;
 	}
-	buf_put(worker_of(exchange), &state->buf);
-	if (!state->paused)
+	buf_put(exchange_worker(exchange), &state->input.buf);
+	if (!state->input.paused)
 		exchange->events->on_idle(exchange);
 }
 
@@ -418,81 +388,37 @@ end_of_input(struct exchange *exchange)
 	struct fastcgi_state *state = state_of(exchange);
 
 	flush_error(exchange);
-	if (state->finished)
+	if (state->input.finished)
 		return;
 	if (!exchange->got_bytes)
-		fail(exchange, EXCHANGE_CLOSED, "closed before it answered");
+		exchange_input_fail(
+		    exchange, EXCHANGE_CLOSED, "closed before it answered");
 	else
-		fail(exchange, EXCHANGE_TRUNCATED, "closed inside the answer");
+		exchange_input_fail(
+		    exchange, EXCHANGE_TRUNCATED, "closed inside the answer");
 }
 
 static void
 on_readable(struct exchange *exchange)
 {
-	struct fastcgi_state *state = state_of(exchange);
-	struct io *io = &exchange->uconn->io;
-	struct buf *buf;
-	ssize_t n;
-
-	if (state->finished)
-		return;
-	if (state->paused) {
-		io_read_pause(io);
-		return;
-	}
-	if (state->kept) {
-		state->kept = false;
+	switch (exchange_input_read(exchange)) {
+	case EXCHANGE_INPUT_BYTES:
 		deliver(exchange);
 		return;
-	}
-	if (state->buf == NULL)
-		state->buf = buf_get(worker_of(exchange));
-	buf = state->buf;
-	n = io_read(io, buf->bytes, buf->room);
-	if (LIKELY(n > 0)) {
-		exchange->got_bytes = true;
-		buf->start = 0;
-		buf->end = (uint32_t)n;
-		deliver(exchange);
-		return;
-	}
-	buf_put(worker_of(exchange), &state->buf);
-	if (n != IO_AGAIN)
+	case EXCHANGE_INPUT_END:
+	case EXCHANGE_INPUT_BROKEN:
 		end_of_input(exchange);
+		return;
+	case EXCHANGE_INPUT_NONE:
+		return;
+	}
 }
 
 static void
 on_drained(struct exchange *exchange)
 {
-	if (!state_of(exchange)->finished && !exchange->sent_all)
+	if (!state_of(exchange)->input.finished && !exchange->sent_all)
 		exchange->events->on_writable(exchange);
-}
-
-static void
-on_closed(struct exchange *exchange, int error)
-{
-	/* An answer may have come before; reading tells. A pause ends first. */
-	if (!state_of(exchange)->finished)
-		io_wake(&exchange->uconn->io);
-}
-
-static void
-pause(struct exchange *exchange)
-{
-	state_of(exchange)->paused = true;
-	io_read_pause(&exchange->uconn->io);
-}
-
-static void
-resume(struct exchange *exchange)
-{
-	struct fastcgi_state *state = state_of(exchange);
-
-	if (!state->paused || state->finished)
-		return;
-	state->paused = false;
-	io_read_start(&exchange->uconn->io);
-	io_wake(&exchange->uconn->io);
 }
 
 /* The process goes on; when it has answered, it is free. The uconn can follow
@@ -502,7 +428,7 @@ let_it_drain(struct exchange *exchange)
 {
 	struct fastcgi_state *state = state_of(exchange);
 	struct uconn *uconn = exchange->uconn;
-	const struct buf *buf = state->buf;
+	const struct buf *buf = state->input.buf;
 
 	uconn->reply = state->reply;
 	uconn->can_drain = true;
@@ -514,11 +440,11 @@ let_it_drain(struct exchange *exchange)
 static void
 cancel(struct exchange *exchange)
 {
-	if (state_of(exchange)->finished)
+	if (state_of(exchange)->input.finished)
 		return;
 	if (exchange->sent_all)
 		let_it_drain(exchange);
-	finish(exchange);
+	exchange_input_finish(exchange);
 }
 
 const struct exchange_ops exchange_fastcgi = {
@@ -527,10 +453,10 @@ const struct exchange_ops exchange_fastcgi = {
 	.state_bytes = sizeof(struct fastcgi_state),
 	.start = start,
 	.send = send_body,
-	.pause = pause,
-	.resume = resume,
+	.pause = exchange_input_pause,
+	.resume = exchange_input_resume,
 	.cancel = cancel,
 	.readable = on_readable,
 	.drained = on_drained,
-	.closed = on_closed,
+	.closed = exchange_input_closed,
 };

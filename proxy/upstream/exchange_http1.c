@@ -13,21 +13,18 @@
 #include "proxy/core/worker.h"
 #include "proxy/http/h1_body.h"
 #include "proxy/http/status.h"
+#include "proxy/upstream/exchange_input.h"
 #include "proxy/upstream/http1_head.h"
 #include "proxy/upstream/uconn.h"
 
 struct http1_state {
-	struct buf *buf; /* unread bytes of the answer, or NULL */
+	struct exchange_input input;
 	size_t scanned;
 	struct h1_body body;
 	bool sends_chunks;
 	bool head_done;
 	bool keep_alive;
-	bool tunnel;    /* no HTTP any more */
-	bool peer_done; /* ... and the peer sends nothing more */
-	bool paused;
-	bool kept;     /* bytes in `buf` wait to be delivered, without a read */
-	bool finished; /* nothing more is said */
+	bool tunnel; /* no HTTP any more */
 };
 
 static struct http1_state *
@@ -36,22 +33,7 @@ state_of(const struct exchange *exchange)
 	return exchange->state;
 }
 
-static struct worker *
-worker_of(const struct exchange *exchange)
-{
-	return exchange->request->worker;
-}
-
 /* ---- sending ---- */
-
-static void
-add_piece(struct iovec *pieces, int *count, const void *from, size_t len)
-{
-	if (len == 0)
-		return;
-	pieces[*count].iov_base = (void *)(uintptr_t)from;
-	pieces[(*count)++].iov_len = len;
-}
 
 /* A part of the body in its framing; `chunk` has H1_CHUNK_HEAD_MAX bytes. */
 static void
@@ -59,22 +41,23 @@ add_body(const struct http1_state *state, struct iovec *pieces, int *count,
     char *chunk, const char *from, size_t len, bool last)
 {
 	if (!state->sends_chunks) {
-		add_piece(pieces, count, from, len);
+		exchange_add_piece(pieces, count, from, len);
 		return;
 	}
 	if (len > 0) {
-		add_piece(pieces, count, chunk, h1_chunk_head(chunk, len));
-		add_piece(pieces, count, from, len);
-		add_piece(pieces, count, "\r\n", 2);
+		exchange_add_piece(
+		    pieces, count, chunk, h1_chunk_head(chunk, len));
+		exchange_add_piece(pieces, count, from, len);
+		exchange_add_piece(pieces, count, "\r\n", 2);
 	}
 	if (last)
-		add_piece(pieces, count, "0\r\n\r\n", 5);
+		exchange_add_piece(pieces, count, "0\r\n\r\n", 5);
 }
 
 static struct buf *
 build_head(const struct exchange *exchange, const struct exchange_body *body)
 {
-	struct worker *worker = worker_of(exchange);
+	struct worker *worker = exchange_worker(exchange);
 	struct buf *buf = buf_get(worker);
 	size_t len = http1_head_put(
 	    buf->bytes, buf->room, exchange->request, exchange->target, body);
@@ -102,20 +85,20 @@ start(struct exchange *exchange, const struct exchange_body *body,
 	int count = 0;
 
 	if (head->end == 0) {
-		buf_put(worker_of(exchange), &head);
+		buf_put(exchange_worker(exchange), &head);
 		*why = "the head is too large";
 		return 431;
 	}
 	state->sends_chunks = body->kind == BODY_CHUNKED;
 	exchange->sent_before = io->sent_bytes;
 	exchange->sent_all = last;
-	add_piece(pieces, &count, head->bytes, head->end);
+	exchange_add_piece(pieces, &count, head->bytes, head->end);
 	add_body(state, pieces, &count, chunk, from, len, last);
 	/* A dead connection is told from the loop, after which an answer may
 	 * still be there to read. */
 	if (io_write(io, pieces, count) == IO_DEAD)
 		exchange->sent_all = false;
-	buf_put(worker_of(exchange), &head);
+	buf_put(exchange_worker(exchange), &head);
 	return 0;
 }
 
@@ -126,7 +109,7 @@ send_no_more(struct exchange *exchange)
 {
 	exchange->sent_all = true;
 	io_shutdown(&exchange->uconn->io);
-	if (state_of(exchange)->peer_done)
+	if (state_of(exchange)->input.at_end)
 		io_await_empty(&exchange->uconn->io);
 }
 
@@ -153,32 +136,16 @@ send_body(struct exchange *exchange, const char *from, size_t len, bool last)
 /* ---- ends ---- */
 
 static void
-finish(struct exchange *exchange)
-{
-	struct http1_state *state = state_of(exchange);
-
-	state->finished = true;
-	buf_put(worker_of(exchange), &state->buf);
-}
-
-static void
-fail(struct exchange *exchange, enum exchange_failure failure, const char *why)
-{
-	finish(exchange);
-	exchange->events->on_failed(exchange, failure, why);
-}
-
-static void
 end(struct exchange *exchange)
 {
 	struct http1_state *state = state_of(exchange);
 	bool reusable = state->keep_alive && exchange->sent_all &&
-			state->buf->start == state->buf->end &&
+			state->input.buf->start == state->input.buf->end &&
 			io_is_drained(&exchange->uconn->io);
 
 	exchange->uconn->is_suspect =
 	    exchange->request->head.method == METHOD_HEAD;
-	finish(exchange);
+	exchange_input_finish(exchange);
 	exchange->events->on_end(exchange, reusable);
 }
 
@@ -186,7 +153,7 @@ end(struct exchange *exchange)
 static void
 end_tunnel(struct exchange *exchange)
 {
-	finish(exchange);
+	exchange_input_finish(exchange);
 	exchange->events->on_end(exchange, false);
 }
 
@@ -195,7 +162,7 @@ half_close(struct exchange *exchange)
 {
 	struct http1_state *state = state_of(exchange);
 
-	state->peer_done = true;
+	state->input.at_end = true;
 	io_read_end(&exchange->uconn->io);
 	if (!exchange->sent_all)
 		exchange->events->on_half_closed(exchange);
@@ -216,13 +183,16 @@ end_of_input(struct exchange *exchange, bool clean)
 	else if (state->tunnel)
 		end_tunnel(exchange);
 	else if (!exchange->got_bytes)
-		fail(exchange, EXCHANGE_CLOSED, "closed before it answered");
+		exchange_input_fail(
+		    exchange, EXCHANGE_CLOSED, "closed before it answered");
 	else if (!state->head_done)
-		fail(exchange, EXCHANGE_TRUNCATED, "closed inside the head");
+		exchange_input_fail(
+		    exchange, EXCHANGE_TRUNCATED, "closed inside the head");
 	else if (clean && state->body.kind == BODY_UNTIL_CLOSE)
 		end(exchange);
 	else
-		fail(exchange, EXCHANGE_TRUNCATED, "closed inside the body");
+		exchange_input_fail(
+		    exchange, EXCHANGE_TRUNCATED, "closed inside the body");
 }
 
 /* ---- the answer ---- */
@@ -232,7 +202,7 @@ static bool
 grow(struct exchange *exchange)
 {
 	struct http1_state *state = state_of(exchange);
-	struct buf *buf = state->buf, *larger;
+	struct buf *buf = state->input.buf, *larger;
 	size_t len = buf->end - buf->start;
 	size_t limit = exchange->target->response_header_bytes;
 
@@ -245,13 +215,13 @@ grow(struct exchange *exchange)
 	}
 	if (buf->end < buf->room)
 		return true;
-	larger = buf_get_large(worker_of(exchange),
+	larger = buf_get_large(exchange_worker(exchange),
 	    2 * (size_t)buf->room < limit ? 2 * (size_t)buf->room : limit);
 	memcpy(larger->bytes, buf->bytes, len);
 	larger->start = 0;
 	larger->end = (uint32_t)len;
-	buf_put(worker_of(exchange), &state->buf);
-	state->buf = larger;
+	buf_put(exchange_worker(exchange), &state->input.buf);
+	state->input.buf = larger;
 	return true;
 }
 
@@ -279,7 +249,7 @@ take_switch(
 	struct http1_state *state = state_of(exchange);
 
 	if (!exchange->request->head.websocket || !head->websocket) {
-		fail(exchange, EXCHANGE_MALFORMED,
+		exchange_input_fail(exchange, EXCHANGE_MALFORMED,
 		    "it switched protocols unasked");
 		return;
 	}
@@ -317,7 +287,7 @@ read_head(struct exchange *exchange)
 	struct h1_response head;
 
 	while (!state->head_done) {
-		struct buf *buf = state->buf;
+		struct buf *buf = state->input.buf;
 		const char *from = buf->bytes + buf->start;
 		size_t len = buf->end - buf->start, used;
 		const char *why;
@@ -326,11 +296,12 @@ read_head(struct exchange *exchange)
 		    from, len, &limits, &state->scanned, &head, &used, &why)) {
 		case H1_MORE:
 			if (!grow(exchange))
-				fail(exchange, EXCHANGE_TOO_LARGE,
+				exchange_input_fail(exchange,
+				    EXCHANGE_TOO_LARGE,
 				    "its head is too large");
 			return false;
 		case H1_BAD:
-			fail(exchange,
+			exchange_input_fail(exchange,
 			    len >= limit ? EXCHANGE_TOO_LARGE
 					 : EXCHANGE_MALFORMED,
 			    why);
@@ -346,9 +317,9 @@ read_head(struct exchange *exchange)
 			take_switch(exchange, &head, from);
 		else
 			take_inform(exchange, &head, from);
-		if (state->finished)
+		if (state->input.finished)
 			return false;
-		if (state->paused && !state->head_done)
+		if (state->input.paused && !state->head_done)
 			return false;
 	}
 	return true;
@@ -361,7 +332,7 @@ read_body(struct exchange *exchange)
 	struct http1_state *state = state_of(exchange);
 
 	for (;;) {
-		struct buf *buf = state->buf;
+		struct buf *buf = state->input.buf;
 		struct h1_body before = state->body;
 		const char *data;
 		size_t used, data_len;
@@ -369,7 +340,7 @@ read_body(struct exchange *exchange)
 		    h1_body_read(&state->body, buf->bytes + buf->start,
 			buf->end - buf->start, &used, &data, &data_len);
 
-		if (result == H1_BODY_DATA && state->paused) {
+		if (result == H1_BODY_DATA && state->input.paused) {
 			/* Only the end may be told now. */
 			state->body = before;
 			return;
@@ -378,14 +349,14 @@ read_body(struct exchange *exchange)
 		switch (result) {
 		case H1_BODY_DATA:
 			exchange->events->on_body(exchange, data, data_len);
-			if (state->finished)
+			if (state->input.finished)
 				return;
 			continue;
 		case H1_BODY_END:
 			end(exchange);
 			return;
 		case H1_BODY_BAD:
-			fail(exchange, EXCHANGE_TRUNCATED,
+			exchange_input_fail(exchange, EXCHANGE_TRUNCATED,
 			    "its chunks are malformed");
 			return;
 		case H1_BODY_MORE:
@@ -400,51 +371,36 @@ deliver(struct exchange *exchange)
 	struct http1_state *state = state_of(exchange);
 
 	if (!state->head_done && !read_head(exchange)) {
-		state->kept = state->paused && !state->finished;
+		state->input.kept =
+		    state->input.paused && !state->input.finished;
 		return;
 	}
 	read_body(exchange);
-	if (state->finished)
+	if (state->input.finished)
 		return;
-	state->kept = state->buf->start < state->buf->end;
-	if (state->kept)
+	state->input.kept = state->input.buf->start < state->input.buf->end;
+	if (state->input.kept)
 		return;
-	buf_put(worker_of(exchange), &state->buf);
-	if (!state->paused)
+	buf_put(exchange_worker(exchange), &state->input.buf);
+	if (!state->input.paused)
 		exchange->events->on_idle(exchange);
 }
 
 static void
 on_readable(struct exchange *exchange)
 {
-	struct http1_state *state = state_of(exchange);
-	struct io *io = &exchange->uconn->io;
-	struct buf *buf;
-	ssize_t n;
-
-	if (state->finished || state->peer_done)
-		return;
-	if (state->paused) {
-		io_read_pause(io);
-		return;
-	}
-	if (state->buf == NULL)
-		state->buf = buf_get(worker_of(exchange));
-	if (state->kept) {
-		state->kept = false;
+	switch (exchange_input_read(exchange)) {
+	case EXCHANGE_INPUT_BYTES:
 		deliver(exchange);
 		return;
-	}
-	buf = state->buf;
-	n = io_read(io, buf->bytes + buf->end, buf->room - buf->end);
-	if (LIKELY(n > 0)) {
-		exchange->got_bytes = true;
-		buf->end += (uint32_t)n;
-		deliver(exchange);
-	} else if (n != IO_AGAIN) {
-		end_of_input(exchange, n == IO_EOF);
-	} else if (buf->start == buf->end) {
-		buf_put(worker_of(exchange), &state->buf);
+	case EXCHANGE_INPUT_END:
+		end_of_input(exchange, true);
+		return;
+	case EXCHANGE_INPUT_BROKEN:
+		end_of_input(exchange, false);
+		return;
+	case EXCHANGE_INPUT_NONE:
+		return;
 	}
 }
 
@@ -453,55 +409,30 @@ on_drained(struct exchange *exchange)
 {
 	struct http1_state *state = state_of(exchange);
 
-	if (state->finished)
+	if (state->input.finished)
 		return;
 	if (!exchange->sent_all)
 		exchange->events->on_writable(exchange);
-	else if (state->peer_done && io_is_drained(&exchange->uconn->io))
+	else if (state->input.at_end && io_is_drained(&exchange->uconn->io))
 		end_tunnel(exchange);
 }
 
 static void
 on_closed(struct exchange *exchange, int error)
 {
-	struct http1_state *state = state_of(exchange);
+	const struct http1_state *state = state_of(exchange);
 
-	if (state->finished)
-		return;
-	/* An answer may have come before; reading tells. A pause ends first. */
-	if (UNLIKELY(state->peer_done))
+	if (UNLIKELY(state->input.at_end) && !state->input.finished)
 		end_tunnel(exchange);
 	else
-		io_wake(&exchange->uconn->io);
-}
-
-static void
-pause(struct exchange *exchange)
-{
-	state_of(exchange)->paused = true;
-	io_read_pause(&exchange->uconn->io);
-}
-
-static void
-resume(struct exchange *exchange)
-{
-	struct http1_state *state = state_of(exchange);
-
-	if (!state->paused || state->finished)
-		return;
-	state->paused = false;
-	if (UNLIKELY(state->peer_done))
-		return;
-	io_read_start(&exchange->uconn->io);
-	/* Also without kept bytes: the peer may have closed meanwhile. */
-	io_wake(&exchange->uconn->io);
+		exchange_input_closed(exchange, error);
 }
 
 static void
 cancel(struct exchange *exchange)
 {
-	if (!state_of(exchange)->finished)
-		finish(exchange);
+	if (!state_of(exchange)->input.finished)
+		exchange_input_finish(exchange);
 }
 
 const struct exchange_ops exchange_http1 = {
@@ -509,8 +440,8 @@ const struct exchange_ops exchange_http1 = {
 	.state_bytes = sizeof(struct http1_state),
 	.start = start,
 	.send = send_body,
-	.pause = pause,
-	.resume = resume,
+	.pause = exchange_input_pause,
+	.resume = exchange_input_resume,
 	.cancel = cancel,
 	.readable = on_readable,
 	.drained = on_drained,

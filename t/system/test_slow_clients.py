@@ -279,7 +279,8 @@ def test_slow_clients(daemon, port, kind):
                 assert crowd.said and crowd.said <= told, crowd.said
             load.wait_done(100)
         assert not load.failed, load.failed[:3]
-        assert load.slowest < 5 * scalws.SLOW, load.slowest
+        # The crowd, its origin and this load share one interpreter.
+        assert load.slowest < (5 + MANY / 200) * scalws.SLOW, load.slowest
         if each is read_a_byte:
             # The app is not rid of it: of 1 MiB each, buffers are filled.
             assert sent < MANY * 900 * KIB, sent / MANY

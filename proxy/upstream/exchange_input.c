@@ -1,0 +1,93 @@
+/*
+ * The peer's bytes on their way to a codec.
+ * Between the uconn's io and exchange_http1.c or exchange_fastcgi.c.
+ * Knows neither protocol.
+ */
+#include "proxy/upstream/exchange_input.h"
+
+#include "proxy/core/io.h"
+#include "proxy/upstream/uconn.h"
+
+enum exchange_input_result
+exchange_input_read(struct exchange *exchange)
+{
+	struct exchange_input *input = exchange_input_of(exchange);
+	struct io *io = &exchange->uconn->io;
+	struct buf *buf;
+	ssize_t n;
+
+	if (input->finished || input->at_end)
+		return EXCHANGE_INPUT_NONE;
+	if (input->paused) {
+		io_read_pause(io);
+		return EXCHANGE_INPUT_NONE;
+	}
+	if (input->buf == NULL)
+		input->buf = buf_get(exchange_worker(exchange));
+	if (input->kept) {
+		input->kept = false;
+		return EXCHANGE_INPUT_BYTES;
+	}
+	buf = input->buf;
+	n = io_read(io, buf->bytes + buf->end, buf->room - buf->end);
+	if (LIKELY(n > 0)) {
+		exchange->got_bytes = true;
+		buf->end += (uint32_t)n;
+		return EXCHANGE_INPUT_BYTES;
+	}
+	if (n != IO_AGAIN)
+		return n == IO_EOF ? EXCHANGE_INPUT_END : EXCHANGE_INPUT_BROKEN;
+	if (buf->start == buf->end)
+		buf_put(exchange_worker(exchange), &input->buf);
+	return EXCHANGE_INPUT_NONE;
+}
+
+void
+exchange_input_finish(struct exchange *exchange)
+{
+	struct exchange_input *input = exchange_input_of(exchange);
+	struct worker *worker = exchange_worker(exchange);
+
+	input->finished = true;
+	buf_put(worker, &input->buf);
+	buf_put(worker, &input->head);
+	buf_put(worker, &input->error);
+}
+
+void
+exchange_input_fail(
+    struct exchange *exchange, enum exchange_failure failure, const char *why)
+{
+	exchange_input_finish(exchange);
+	exchange->events->on_failed(exchange, failure, why);
+}
+
+void
+exchange_input_pause(struct exchange *exchange)
+{
+	exchange_input_of(exchange)->paused = true;
+	io_read_pause(&exchange->uconn->io);
+}
+
+void
+exchange_input_resume(struct exchange *exchange)
+{
+	struct exchange_input *input = exchange_input_of(exchange);
+
+	if (!input->paused || input->finished)
+		return;
+	input->paused = false;
+	if (UNLIKELY(input->at_end))
+		return;
+	io_read_start(&exchange->uconn->io);
+	/* Also without kept bytes: the peer may have closed meanwhile. */
+	io_wake(&exchange->uconn->io);
+}
+
+void
+exchange_input_closed(struct exchange *exchange, int error)
+{
+	/* An answer may have come before; reading tells. A pause ends first. */
+	if (!exchange_input_of(exchange)->finished)
+		io_wake(&exchange->uconn->io);
+}
