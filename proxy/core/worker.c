@@ -6,6 +6,7 @@
 #include "proxy/core/worker.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
@@ -15,9 +16,13 @@
 #include "src/base/log.h"
 #include "src/base/mem.h"
 
-/* Free objects kept by the tick; what a burst left over goes back. */
-#define BUFFERS_KEPT 256
-#define REQUESTS_KEPT 256
+/* Free objects that a pool keeps in any case. */
+#define SPARE_KEPT 16
+/* So often the pools give back memory; when that comes to rest after so many
+ * bytes, the heap gives its free pages back to the system. */
+#define SETTLE_TICKS (1000 / WORKER_TICK_MS)
+#define SETTLED_BYTES (64 * 1024)
+#define TRIM_BYTES (4 * 1024 * 1024)
 
 /* ---- timers ---- */
 
@@ -89,6 +94,49 @@ renew_date(struct worker *worker)
 }
 
 static void
+release_all_but(struct pool_of *pool, unsigned keep)
+{
+	while (pool->n_free > keep) {
+		void *object = pool->free;
+
+		memcpy(&pool->free, object, sizeof(pool->free));
+		pool->n_free--;
+		mem_free(object);
+	}
+}
+
+/* Half of what was not needed, so that what comes and goes within seconds finds
+ * most of it still there. Returns the bytes. */
+static size_t
+settle(struct pool_of *pool)
+{
+	unsigned before = pool->n_free;
+	unsigned keep = before - (pool->n_spare + 1) / 2;
+
+	release_all_but(pool, keep > SPARE_KEPT ? keep : SPARE_KEPT);
+	pool->n_spare = pool->n_free;
+	return (before - pool->n_free) * pool->bytes;
+}
+
+static void
+settle_pools(struct worker *worker)
+{
+	struct list *node;
+	size_t now = 0;
+
+	LIST_FOREACH(node, &worker->pools)
+	now += settle(LIST_ENTRY(node, struct pool_of, node));
+	worker->given_back += now;
+	if (now >= SETTLED_BYTES || worker->given_back < TRIM_BYTES)
+		return;
+	worker->given_back = 0;
+#if defined(__GLIBC__)
+	/* It keeps free pages that lie below used ones. */
+	malloc_trim(0);
+#endif
+}
+
+static void
 on_tick(evutil_socket_t fd, short what, void *arg)
 {
 	struct worker *worker = arg;
@@ -105,8 +153,10 @@ on_tick(evutil_socket_t fd, short what, void *arg)
 
 		tick->run(worker, tick->arg);
 	}
-	pool_of_trim(&worker->buffers, BUFFERS_KEPT);
-	pool_of_trim(&worker->requests, REQUESTS_KEPT);
+	if (++worker->ticks == SETTLE_TICKS) {
+		worker->ticks = 0;
+		settle_pools(worker);
+	}
 }
 
 void
@@ -192,6 +242,13 @@ on_wake(evutil_socket_t fd, short what, void *arg)
 #define KEEP_FREE_OBJECTS 1
 #endif
 
+void
+pool_of_init(struct worker *worker, struct pool_of *pool, size_t bytes)
+{
+	*pool = (struct pool_of){ .bytes = bytes };
+	list_push_back(&worker->pools, &pool->node);
+}
+
 void *
 pool_of_get(struct pool_of *pool)
 {
@@ -201,7 +258,8 @@ pool_of_get(struct pool_of *pool)
 	if (UNLIKELY(object == NULL))
 		return mem_alloc(pool->bytes);
 	memcpy(&pool->free, object, sizeof(pool->free));
-	pool->n_free--;
+	if (UNLIKELY(--pool->n_free < pool->n_spare))
+		pool->n_spare = pool->n_free;
 	return object;
 }
 
@@ -219,15 +277,10 @@ pool_of_put(struct pool_of *pool, void *object)
 }
 
 void
-pool_of_trim(struct pool_of *pool, unsigned keep)
+pool_of_end(struct pool_of *pool)
 {
-	while (pool->n_free > keep) {
-		void *object = pool->free;
-
-		memcpy(&pool->free, object, sizeof(pool->free));
-		pool->n_free--;
-		mem_free(object);
-	}
+	release_all_but(pool, 0);
+	list_remove(&pool->node);
 }
 
 struct buf *
@@ -328,7 +381,10 @@ worker_new(unsigned index, unsigned n_workers)
 
 	worker->index = index;
 	worker->n_workers = n_workers;
-	worker->buffers.bytes = sizeof(struct buf) + BUF_BYTES + BUF_PADDING;
+	list_init(&worker->pools);
+	pool_of_init(worker, &worker->buffers,
+	    sizeof(struct buf) + BUF_BYTES + BUF_PADDING);
+	pool_of_init(worker, &worker->requests, 0); /* request.c knows */
 	list_init(&worker->classes);
 	list_init(&worker->deferred);
 	list_init(&worker->on_tick);
@@ -412,8 +468,8 @@ worker_free(struct worker *worker)
 		event_base_free(worker->base);
 	}
 	fd_close(&worker->wake_fd);
-	pool_of_trim(&worker->buffers, 0);
-	pool_of_trim(&worker->requests, 0);
+	pool_of_end(&worker->buffers);
+	pool_of_end(&worker->requests);
 	pthread_mutex_destroy(&worker->mail_lock);
 	mem_free(worker);
 }

@@ -94,11 +94,16 @@ struct pool_of {
 	void *free;
 	size_t bytes;
 	unsigned n_free, n_used;
+	unsigned n_spare; /* the least of n_free since the tick last looked */
+	struct list node; /* in worker->pools */
 };
+/* An empty one, known to the worker: once a second its tick gives back half of
+ * what nobody needed meanwhile, so that a burst does not keep its memory. */
+void pool_of_init(struct worker *worker, struct pool_of *pool, size_t bytes);
 void *pool_of_get(struct pool_of *pool);
 void pool_of_put(struct pool_of *pool, void *object);
-/* Release all but `keep` free objects. */
-void pool_of_trim(struct pool_of *pool, unsigned keep);
+/* Release all free objects, and leave the worker; none may be in use. */
+void pool_of_end(struct pool_of *pool);
 
 /* ---- the worker ---- */
 
@@ -157,6 +162,9 @@ struct worker {
 	bool has_own_mail;         /* posted by that thread: no wake-up */
 	struct list classes;       /* struct timer_class */
 	int64_t date_s;            /* the second that `date` says */
+	struct list pools;         /* struct pool_of */
+	unsigned ticks;            /* since the pools were looked at */
+	size_t given_back;         /* bytes, since the heap was trimmed */
 	struct pool_of buffers;
 	struct pool_of requests; /* request.c's */
 	struct host_memo memo;

@@ -128,7 +128,6 @@ struct front {
 	struct event rest;     /* accepting again after EMFILE */
 	bool is_resting;
 	int64_t complained_ms;
-	struct worker_tick tick;
 	struct address_count *addresses; /* of all workers, borrowed */
 
 	/* Of the current configuration. */

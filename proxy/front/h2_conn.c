@@ -466,8 +466,10 @@ h2_configure(struct front *front, const struct conf_limits *limits)
 	struct worker *worker = front->worker;
 	struct h2_front *h2 = &front->h2;
 
-	h2->conns.bytes = sizeof(struct h2_conn);
-	h2->streams.bytes = sizeof(struct h2_stream);
+	if (h2->conns.bytes == 0) {
+		pool_of_init(worker, &h2->conns, sizeof(struct h2_conn));
+		pool_of_init(worker, &h2->streams, sizeof(struct h2_stream));
+	}
 	h2->max_streams = limits->h2_streams;
 	h2->window_bytes = limits->h2_window_bytes;
 	h2->connection_bytes = limits->h2_connection_bytes;
@@ -489,6 +491,6 @@ h2_front_free(struct front *front)
 	nghttp2_session_callbacks_del(front->h2.callbacks);
 	nghttp2_option_del(front->h2.options);
 	mem_free(front->h2.in);
-	pool_of_trim(&front->h2.conns, 0);
-	pool_of_trim(&front->h2.streams, 0);
+	pool_of_end(&front->h2.conns);
+	pool_of_end(&front->h2.streams);
 }

@@ -17,7 +17,6 @@
 #define ACCEPTS_PER_WAKE 16 /* where the request is there at once */
 #define REST_MS 100         /* after running out of descriptors */
 #define COMPLAIN_EVERY_MS 60000
-#define CONNS_KEPT 1024
 
 /* One polled socket. */
 struct listener {
@@ -364,16 +363,6 @@ poll_sockets(struct front *front, const struct front_sockets *sockets)
 
 /* ---- the front ---- */
 
-static void
-on_tick(struct worker *worker, void *arg)
-{
-	struct front *front = arg;
-
-	pool_of_trim(&front->conns, CONNS_KEPT);
-	pool_of_trim(&front->h2.conns, CONNS_KEPT);
-	pool_of_trim(&front->h2.streams, CONNS_KEPT);
-}
-
 struct front *
 front_new(struct worker *worker, struct address_count *addresses)
 {
@@ -381,14 +370,11 @@ front_new(struct worker *worker, struct address_count *addresses)
 
 	front->worker = worker;
 	front->addresses = addresses;
-	front->conns.bytes = sizeof(struct conn);
+	pool_of_init(worker, &front->conns, sizeof(struct conn));
 	list_init(&front->open);
 	list_init(&front->listeners);
 	front->complained_ms = -COMPLAIN_EVERY_MS;
 	evtimer_assign(&front->rest, worker->base, on_rested, front);
-	front->tick.run = on_tick;
-	front->tick.arg = front;
-	worker_on_tick(worker, &front->tick);
 	worker->slots[WORKER_FRONT] = front;
 	return front;
 }
@@ -406,9 +392,8 @@ front_free(struct front **front_ptr)
 		front_abort_all(front);
 		worker_finish(front->worker);
 	} while (front->n_open > 0);
-	list_remove(&front->tick.node);
 	front->worker->slots[WORKER_FRONT] = NULL;
-	pool_of_trim(&front->conns, 0);
+	pool_of_end(&front->conns);
 	h2_front_free(front);
 	mem_free(front);
 	*front_ptr = NULL;

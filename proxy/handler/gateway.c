@@ -44,8 +44,9 @@ gateway_of(struct worker *worker)
 		return gateway;
 	gateway = mem_alloc(sizeof(*gateway));
 	gateway->worker = worker;
-	gateway->gates.bytes = sizeof(struct gate);
-	gateway->attempts.bytes = sizeof(struct attempt) + codec_bytes();
+	pool_of_init(worker, &gateway->gates, sizeof(struct gate));
+	pool_of_init(
+	    worker, &gateway->attempts, sizeof(struct attempt) + codec_bytes());
 	worker->slots[WORKER_GATEWAY] = gateway;
 	return gateway;
 }
@@ -58,8 +59,8 @@ gateway_free(struct worker *worker)
 	if (gateway == NULL)
 		return;
 	script_cache_clear(&gateway->scripts);
-	pool_of_trim(&gateway->gates, 0);
-	pool_of_trim(&gateway->attempts, 0);
+	pool_of_end(&gateway->gates);
+	pool_of_end(&gateway->attempts);
 	worker->slots[WORKER_GATEWAY] = NULL;
 	mem_free(gateway);
 }

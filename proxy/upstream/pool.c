@@ -42,8 +42,8 @@ pool_new(struct worker *worker, struct upstream_registry *registry)
 
 	pool->worker = worker;
 	pool->registry = registry;
-	pool->uconns.bytes = sizeof(struct uconn);
-	pool->waits.bytes = sizeof(struct pool_wait);
+	pool_of_init(worker, &pool->uconns, sizeof(struct uconn));
+	pool_of_init(worker, &pool->waits, sizeof(struct pool_wait));
 	list_init(&pool->all);
 	list_init(&pool->probes);
 	worker->slots[WORKER_POOL] = pool;
@@ -61,8 +61,8 @@ pool_free(struct pool **pool_at)
 	probe_end_all(&pool->probes);
 	while ((node = list_first(&pool->all)) != NULL)
 		uconn_free(LIST_ENTRY(node, struct uconn, in_pool));
-	pool_of_trim(&pool->uconns, 0);
-	pool_of_trim(&pool->waits, 0);
+	pool_of_end(&pool->uconns);
+	pool_of_end(&pool->waits);
 	pool->worker->slots[WORKER_POOL] = NULL;
 	mem_free(pool);
 	*pool_at = NULL;

@@ -333,6 +333,38 @@ def test_nothing_grows(daemon, port, apps, kind):
     assert after[1] - rss[1] < 1024, (rss, after)
 
 
+@pytest.mark.exact
+def test_burst_gives_its_memory_back(daemon, port):
+    """Each of many clients holds a buffer until its head is whole. Some
+    seconds after they have left, the proxy is nearly as small as before."""
+    n = 1000
+    one = daemon({"workers": 1, "limits": {"connections": n + 100}, "sites": [{
+        "listen": [f"127.0.0.1:{port}"],
+        "routes": [{"path": "*", "respond": {"status": 200, "body": "x"}}]}]})
+    pid = one.proxy_pid()
+    with Client(port) as client:
+        for _ in range(100):
+            client.exchange()
+    before = scalws.rss_kib(pid)
+    with contextlib.ExitStack() as stack:
+        many = [stack.enter_context(Client(port)) for _ in range(n)]
+        for client in many:
+            client.send(b"GET / HTTP/1.1\r\nHost: x\r\nA: %b\r\n"
+                        % (b"a" * 12000))
+        wait_for(lambda: scalws.rss_kib(pid) > before + n * 11, 20,
+                 "the burst has its memory")
+        for client in many:
+            client.send(b"\r\n")
+        for client in many:
+            assert client.response().status == 200
+    # The event library keeps a few bytes for each descriptor it has seen, and
+    # with them the page they are in.
+    try:
+        wait_for(lambda: scalws.rss_kib(pid) < before + n * 4, 30)
+    except AssertionError:
+        assert False, f"{before} KiB before, {scalws.rss_kib(pid)} after"
+
+
 def asyncio_app(environment=None):
     """uvicorn on the asyncio loop, whatever is installed."""
     return BY_NAME["asgi"].conf(arguments=["--loop", "asyncio"],
