@@ -136,6 +136,15 @@ on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame,
 	return h2_count_reset(h2);
 }
 
+/* RFC 9113 section 5.5: a frame of an unknown type is ignored. We ask for them
+ * only so that they are counted when they begin. */
+static int
+on_unknown_frame(nghttp2_session *session, void **payload,
+    const nghttp2_frame_hd *hd, void *user_data)
+{
+	return NGHTTP2_ERR_CANCEL;
+}
+
 static void
 end_drain(struct h2_conn *h2)
 {
@@ -166,6 +175,8 @@ new_callbacks(void)
 	    callbacks, on_begin_frame);
 	nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(
 	    callbacks, on_invalid_frame);
+	nghttp2_session_callbacks_set_unpack_extension_callback(
+	    callbacks, on_unknown_frame);
 	h2_stream_callbacks(callbacks);
 	h2_write_callbacks(callbacks);
 	return callbacks;
@@ -182,6 +193,11 @@ new_options(const struct h2_front *front)
 	nghttp2_option_set_no_http_messaging(options, 1);
 	nghttp2_option_set_builtin_recv_extension_type(
 	    options, NGHTTP2_PRIORITY_UPDATE);
+	for (unsigned type = NGHTTP2_CONTINUATION + 1; type <= UINT8_MAX;
+	     type++)
+		if (type != NGHTTP2_PRIORITY_UPDATE)
+			nghttp2_option_set_user_recv_extension_type(
+			    options, (uint8_t)type);
 	nghttp2_option_set_max_outbound_ack(options, front->max_control);
 	/* We count ourselves; never let it be nghttp2's number. */
 	nghttp2_option_set_stream_reset_rate_limit(

@@ -422,6 +422,13 @@ body_is_whole(struct h2_stream *stream)
 	return 0;
 }
 
+/* DATA that is nothing else; without any it was counted when it began. */
+static bool
+is_padding(const nghttp2_frame *frame)
+{
+	return frame->hd.length > 0 && frame->data.padlen == frame->hd.length;
+}
+
 static int
 on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *user_data)
 {
@@ -442,7 +449,7 @@ on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *user_data)
 		return body_is_whole(stream);
 	case NGHTTP2_DATA:
 		if (!ends_stream)
-			return 0;
+			return is_padding(frame) ? h2_count_control(h2) : 0;
 		stream = h2_stream_of(session, frame->hd.stream_id);
 		return stream == NULL ? 0 : body_is_whole(stream);
 	case NGHTTP2_PRIORITY_UPDATE:
