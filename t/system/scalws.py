@@ -157,6 +157,11 @@ def rss_kib(pid):
     return 0
 
 
+def allowed_kib(kib):
+    """A sanitizer keeps freed memory, and more for each thread."""
+    return kib if SLOW == 1 else kib + 32768
+
+
 def thread_count(pid):
     return len(os.listdir(f"/proc/{pid}/task"))
 

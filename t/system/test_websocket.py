@@ -726,7 +726,7 @@ def test_slow_reader(daemon, port):
         still = sent[0]
         time.sleep(1)
         assert sent[0] - still < 1 << 20
-        assert scalws.rss_kib(pid) - before < 4096 * scalws.SLOW
+        assert scalws.rss_kib(pid) - before < scalws.allowed_kib(4096)
         got = bytearray()
         # A small window is served by timers, a few hundred KiB a second.
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
@@ -767,7 +767,7 @@ def test_slow_app(daemon, port):
                     n = client.sock.send(block[sent % 256:])
                     sent += n
             assert sent < 20 << 20
-            assert scalws.rss_kib(pid) - before < 4096 * scalws.SLOW
+            assert scalws.rss_kib(pid) - before < scalws.allowed_kib(4096)
             go.set()
             client.sock.settimeout(30 * scalws.SLOW)
             while sent < size:

@@ -95,6 +95,38 @@ START_TEST(log_levels)
 }
 END_TEST
 
+/* A crowd of lines is cut to so many a second, and the next one says how many
+ * are missing. */
+START_TEST(log_budgets)
+{
+	struct log_budget budget = { 0 };
+	char text[1024];
+	int fds[2];
+	ssize_t n;
+
+	ck_assert_int_eq(pipe2(fds, O_NONBLOCK), 0);
+	log_init("proxy", LOG_LEVEL_WARN, fds[1]);
+	/* What is not written anyway costs nothing. */
+	for (unsigned i = 0; i < 100; i++)
+		ck_assert(!log_may(&budget, LOG_LEVEL_INFO, 5000));
+	for (unsigned i = 0; i < 100; i++)
+		ck_assert(log_may(&budget, LOG_LEVEL_WARN, 5000 + i) ==
+			  (i < LOG_BUDGET_LINES));
+	ck_assert(!log_may(&budget, LOG_LEVEL_ERROR, 5999));
+	ck_assert_int_eq(read(fds[0], text, sizeof(text)), -1);
+	ck_assert(log_may(&budget, LOG_LEVEL_WARN, 6000));
+	n = read(fds[0], text, sizeof(text) - 1);
+	ck_assert_int_gt(n, 0);
+	text[n] = '\0';
+	ck_assert_ptr_nonnull(strstr(text, "81 lines"));
+	ck_assert(log_may(&budget, LOG_LEVEL_WARN, 9000));
+	ck_assert_int_eq(read(fds[0], text, sizeof(text)), -1);
+	log_init("test", LOG_LEVEL_INFO, 2);
+	close(fds[0]);
+	close(fds[1]);
+}
+END_TEST
+
 START_TEST(clock_runs)
 {
 	int64_t us = clock_now_us(), ms = clock_now_ms();
@@ -294,9 +326,9 @@ END_TEST
 int
 main(void)
 {
-	const TTest *const tests[] = { log_lines, log_levels, clock_runs,
-		fd_flags, fd_files, fd_sealed, fd_limit_raised, priv_users,
-		priv_drops };
+	const TTest *const tests[] = { log_lines, log_levels, log_budgets,
+		clock_runs, fd_flags, fd_files, fd_sealed, fd_limit_raised,
+		priv_users, priv_drops };
 	Suite *suite = suite_create("base_system");
 	TCase *all = tcase_create("kernel");
 	SRunner *runner;

@@ -1,12 +1,11 @@
 /*
- * Heads of answers (HTTP/1 and CGI), the header table, statuses, and who the
- * client is. Requests are in test_h1.c.
+ * Heads of answers (HTTP/1 and CGI), the header table, and statuses.
+ * Requests are in test_h1.c, who the client is in test_hops.c.
  */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "proxy/http/forwarded.h"
 #include "proxy/http/h1_parse.h"
 #include "proxy/http/h1_witness.h"
 #include "proxy/http/status.h"
@@ -528,103 +527,12 @@ START_TEST(statuses)
 }
 END_TEST
 
-/* --- who the client is --------------------------------------------------- */
-
-#define FOR(value) "X-Forwarded-For: " value "\r\n"
-#define PROTO(value) "X-Forwarded-Proto: " value "\r\n"
-#define VIA_HOST(value) "X-Forwarded-Host: " value "\r\n"
-
-START_TEST(clients)
-{
-	static const struct {
-		const char *peer, *fields, *client, *host;
-		bool before, https;
-	} rows[] = {
-		{ "10.0.0.1", "", "10.0.0.1", "", false, false },
-		{ "192.0.2.9", FOR("1.1.1.1") PROTO("https") VIA_HOST("x"),
-		    "192.0.2.9", "", false, false },
-		{ "192.0.2.9", PROTO("http"), "192.0.2.9", "", true, true },
-		{ "10.0.0.1", FOR("1.1.1.1"), "1.1.1.1", "", false, false },
-		{ "10.0.0.1", FOR("6.6.6.6, 1.1.1.1"), "1.1.1.1", "", false,
-		    false },
-		{ "10.0.0.1", FOR("1.1.1.1, 10.0.0.2"), "1.1.1.1", "", false,
-		    false },
-		{ "10.0.0.1", FOR("6.6.6.6") FOR("1.1.1.1") FOR("10.2.2.2"),
-		    "1.1.1.1", "", false, false },
-		{ "10.0.0.1", FOR("10.0.0.3,10.0.0.2"), "10.0.0.3", "", false,
-		    false },
-		{ "10.0.0.1", FOR("1.1.1.1, unknown"), "10.0.0.1", "", false,
-		    false },
-		{ "10.0.0.1", FOR("1.1.1.1, junk, 10.0.0.2"), "10.0.0.2", "",
-		    false, false },
-		{ "10.0.0.1", FOR("1.1.1.1,"), "10.0.0.1", "", false, false },
-		{ "10.0.0.1", FOR(""), "10.0.0.1", "", false, false },
-		{ "10.0.0.1", FOR("1.1.1.1:4711"), "1.1.1.1", "", false,
-		    false },
-		{ "10.0.0.1", FOR("1.1.1.1:x"), "10.0.0.1", "", false, false },
-		{ "10.0.0.1", FOR("1.1.1.1:99999"), "10.0.0.1", "", false,
-		    false },
-		{ "10.0.0.1", FOR("2001:db8::1"), "2001:db8::1", "", false,
-		    false },
-		{ "10.0.0.1", FOR("[2001:db8::1]"), "2001:db8::1", "", false,
-		    false },
-		{ "10.0.0.1", FOR("[2001:db8::1]:80"), "2001:db8::1", "", false,
-		    false },
-		{ "10.0.0.1", FOR("[2001:db8::1]80"), "10.0.0.1", "", false,
-		    false },
-		{ "::ffff:10.0.0.1", FOR("1.1.1.1"), "1.1.1.1", "", false,
-		    false },
-		{ "10.0.0.1", PROTO("https"), "10.0.0.1", "", false, true },
-		{ "10.0.0.1", PROTO("HTTPS"), "10.0.0.1", "", false, true },
-		{ "10.0.0.1", PROTO("http"), "10.0.0.1", "", true, false },
-		{ "10.0.0.1", PROTO("http, https"), "10.0.0.1", "", false,
-		    true },
-		{ "10.0.0.1", PROTO("https") PROTO("http"), "10.0.0.1", "",
-		    true, false },
-		{ "10.0.0.1", PROTO("gopher"), "10.0.0.1", "", true, true },
-		{ "10.0.0.1", VIA_HOST("A.b:81"), "10.0.0.1", "A.b:81", false,
-		    false },
-		{ "10.0.0.1", VIA_HOST("a, b"), "10.0.0.1", "b", false, false },
-		{ "10.0.0.1", VIA_HOST("a/b"), "10.0.0.1", "", false, false },
-	};
-	struct addr_range trusted[1];
-
-	ck_assert_int_eq(addr_range_parse(STR("10.0.0.0/8"), trusted), 0);
-	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		char raw[512] = "GET / HTTP/1.0\r\n", text[ADDR_TEXT_MAX];
-		size_t scanned = 0, used, len;
-		static struct h1_request request;
-		struct forwarded got;
-		struct addr peer;
-		unsigned status;
-		const char *why;
-
-		strcat(raw, rows[i].fields);
-		strcat(raw, "\r\n");
-		ck_assert_int_eq(h1_parse_request(raw, strlen(raw), &limits,
-				     &scanned, &request, &used, &status, &why),
-		    H1_DONE);
-		ck_assert_int_eq(
-		    addr_parse_host(str_of(rows[i].peer), &peer), 0);
-		forwarded_resolve(&request.headers, raw, &peer, rows[i].before,
-		    trusted, 1, &got);
-		len = addr_format_host(&got.client, text);
-		ck_assert_msg(
-		    str_eq((struct str){ text, len }, str_of(rows[i].client)),
-		    "%s: %s, not %s", rows[i].fields, text, rows[i].client);
-		ck_assert_msg(got.https == rows[i].https, "%s", rows[i].fields);
-		ck_assert_msg(str_eq(got.host, str_of(rows[i].host)), "%s",
-		    rows[i].fields);
-	}
-}
-END_TEST
-
 int
 main(void)
 {
 	const TTest *const tests[] = { responses, cgi_responses,
 		response_pieces, websocket_answers, answer_limits, known_names,
-		hops_marked, table_cases, many_options, statuses, clients };
+		hops_marked, table_cases, many_options, statuses };
 	Suite *suite = suite_create("http");
 	TCase *all = tcase_create("http");
 	SRunner *runner;
