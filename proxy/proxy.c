@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "proxy/core/access_log.h"
+#include "proxy/core/tls_worker.h"
 #include "proxy/front/address_count.h"
 #include "proxy/front/front.h"
 #include "proxy/handler/gateway.h"
@@ -72,6 +73,7 @@ make_worker(struct proxy *proxy, unsigned index)
 	proxy->workers[index] = worker;
 	worker->all = proxy->workers;
 	worker->load = proxy->load;
+	tls_worker_new(worker);
 	tick = mem_alloc(sizeof(*tick));
 	tick->run = flush_logs;
 	worker_on_tick(worker, tick);
@@ -116,6 +118,7 @@ proxy_start(
 		}
 		proxy->n_running++;
 	}
+	proxy_config_tell_tickets(proxy);
 	proxy_channel_replay(proxy);
 	return 0;
 }
@@ -298,6 +301,8 @@ free_workers(struct proxy *proxy)
 		pool_free(&pool);
 	}
 	for (unsigned i = 0; i < proxy->n_workers; i++) {
+		if (proxy->workers[i] != NULL)
+			tls_worker_free(proxy->workers[i]);
 		worker_free(proxy->workers[i]);
 		mem_free(proxy->ticks[i]);
 	}
@@ -317,6 +322,7 @@ end(struct proxy *proxy)
 	mem_free(proxy->workers);
 	mem_free(proxy->ticks);
 	mem_free(proxy->load);
+	explicit_bzero(&proxy->tickets, sizeof(proxy->tickets));
 	address_count_free(&proxy->addresses);
 	mem_free(proxy);
 }

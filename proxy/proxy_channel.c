@@ -400,6 +400,16 @@ take_prepare(struct proxy *proxy, struct frame_in *in)
 }
 
 static int
+take_secret(struct proxy *proxy, struct frame_in *in)
+{
+	struct channel_secret message;
+
+	if (channel_get_secret(in, &message) == -1)
+		return -1;
+	return proxy_config_secret(proxy, &message);
+}
+
+static int
 take_listen(struct proxy *proxy, struct frame_in *in)
 {
 	struct channel_listen message;
@@ -538,6 +548,8 @@ take(struct proxy *proxy, struct frame_in *in)
 		return take_prepare(proxy, in);
 	case CHANNEL_LISTEN:
 		return take_listen(proxy, in);
+	case CHANNEL_SECRET:
+		return take_secret(proxy, in);
 	case CHANNEL_LOADED:
 	case CHANNEL_COMMIT:
 	case CHANNEL_ABORT:

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "proxy/core/access_log.h"
+#include "proxy/core/tls_worker.h"
 #include "proxy/front/front.h"
 #include "proxy/handler/gateway.h"
 #include "proxy/handler/redirect.h"
@@ -92,6 +93,7 @@ proxy_config_abort(struct proxy *proxy)
 		free_set(LIST_ENTRY(node, struct socket_set, node));
 	mem_free(pending->keys);
 	pending->keys = NULL;
+	tls_files_wipe(&pending->files);
 	conf_errors_free(&pending->errors);
 }
 
@@ -191,6 +193,77 @@ proxy_config_listen(struct proxy *proxy, const struct channel_listen *message)
 	return is_due ? 0 : -1;
 }
 
+/* ---- SECRET ---- */
+
+/* What every worker's tickets are made with from now on. */
+struct new_tickets {
+	struct mail mail;
+	struct tls_tickets tickets;
+};
+
+static void
+take_tickets(struct worker *worker, struct mail *mail)
+{
+	struct new_tickets *new = CONTAINER_OF(mail, struct new_tickets, mail);
+
+	if (worker->tls != NULL)
+		tls_worker_set_tickets(worker->tls, &new->tickets);
+	explicit_bzero(&new->tickets, sizeof(new->tickets));
+	mem_free(new);
+}
+
+void
+proxy_config_tell_tickets(struct proxy *proxy)
+{
+	for (unsigned i = 0; i < proxy->n_workers && proxy->tickets.count > 0;
+	     i++) {
+		struct new_tickets *new = mem_alloc(sizeof(*new));
+
+		new->mail.deliver = take_tickets;
+		new->tickets = proxy->tickets;
+		worker_post(proxy->workers[i], &new->mail);
+	}
+}
+
+static int
+keep_tickets(struct proxy *proxy, int fd)
+{
+	char *bytes;
+	size_t len;
+	int result;
+
+	if (fd_read_whole(fd, sizeof(proxy->tickets), &bytes, &len) == -1) {
+		log_errno("ticket keys cannot be read");
+		fd_close(&fd);
+		return 0;
+	}
+	fd_close(&fd);
+	result = tls_tickets_parse(&proxy->tickets, (struct str){ bytes, len });
+	explicit_bzero(bytes, len);
+	mem_free(bytes);
+	proxy_config_tell_tickets(proxy);
+	return result;
+}
+
+int
+proxy_config_secret(struct proxy *proxy, const struct channel_secret *message)
+{
+	struct pending *pending = &proxy->pending;
+	int fd = message->fd;
+
+	if (message->kind == CHANNEL_SECRET_TICKETS)
+		return keep_tickets(proxy, fd);
+	if (pending->state != PENDING_LOADING ||
+	    pending->serial != message->serial) {
+		fd_close(&fd);
+		return -1;
+	}
+	if (tls_files_add(&pending->files, message->path, fd) == -1)
+		conf_errors_add_errno(&pending->errors, NULL, NULL,
+		    "%s did not reach the proxy", message->path);
+	return 0;
+}
+
 /* ---- LOADED ---- */
 
 /* May come from any worker's thread: the last to leave it. */
@@ -287,7 +360,8 @@ build(struct proxy *proxy)
 	pending->n_logs = 0;
 	pending->snapshot = snapshot_new(conf, pending->serial,
 	    proxy->n_workers, pending->log_fds, n_logs, handlers, &env,
-	    snapshot_unused, proxy, &pending->errors);
+	    &pending->files, snapshot_unused, proxy, &pending->errors);
+	tls_files_wipe(&pending->files);
 	if (pending->snapshot == NULL)
 		return -1;
 	for (size_t i = 0; i < conf->n_listeners; i++)
@@ -384,6 +458,7 @@ take_sockets(struct proxy *proxy, struct commit *commit)
 		to->is_shared = set->is_shared;
 		to->is_deferred = conf->defer_accept &&
 				  listener->addr.u.sa.sa_family != AF_UNIX;
+		to->is_tls = listener->tls;
 		to->n_fds = set->n_fds;
 		to->fds = set->fds;
 	}

@@ -11,6 +11,8 @@
 #include <stdint.h>
 
 #include "proxy/core/snapshot.h"
+#include "proxy/core/tls_files.h"
+#include "proxy/core/tls_tickets.h"
 #include "proxy/core/worker.h"
 #include "proxy/upstream/registry.h"
 #include "src/base/list.h"
@@ -37,6 +39,7 @@ struct pending {
 	struct conf_errors errors;
 	size_t n_logs;
 	int log_fds[FRAME_FDS_MAX]; /* until the snapshot owns them */
+	struct tls_files files;     /* until the snapshot is made */
 	struct list sets;           /* that came with it */
 	uint32_t *keys;             /* per listener of conf; 0: none came */
 };
@@ -59,6 +62,7 @@ struct proxy {
 	struct address_count *addresses; /* of clients, front/'s */
 	struct upstream_registry *registry;
 
+	struct tls_tickets tickets; /* none before they came */
 	struct pending pending;
 	struct list sets;         /* struct socket_set, in use */
 	struct snapshot *current; /* committed last */
@@ -97,11 +101,15 @@ int proxy_config_prepare(
     struct proxy *proxy, const struct channel_prepare *message) MUST_CHECK;
 int proxy_config_listen(
     struct proxy *proxy, const struct channel_listen *message) MUST_CHECK;
+int proxy_config_secret(
+    struct proxy *proxy, const struct channel_secret *message) MUST_CHECK;
 int proxy_config_loaded(struct proxy *proxy, uint32_t serial) MUST_CHECK;
 int proxy_config_commit(struct proxy *proxy, uint32_t serial) MUST_CHECK;
 void proxy_config_abort(struct proxy *proxy);
 void proxy_config_reopen_logs(
     struct proxy *proxy, const struct channel_reopen *message);
+/* Give the ticket keys to all workers, if any came. */
+void proxy_config_tell_tickets(struct proxy *proxy);
 /* Close the sockets of sets that only configurations before `serial` name. */
 void proxy_config_close_sets(struct proxy *proxy, uint32_t serial);
 

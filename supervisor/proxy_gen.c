@@ -124,7 +124,7 @@ send_from_load(const struct frame_out *out, void *arg)
 }
 
 static void
-load(struct proxy_gen *gen, const struct conf *conf,
+load(struct proxy_gen *gen, const struct conf_hold *hold,
     proxy_prepared_cb *on_prepared, void *arg)
 {
 	struct conf_errors errors;
@@ -134,7 +134,7 @@ load(struct proxy_gen *gen, const struct conf *conf,
 	gen->preparing = true;
 	gen->on_prepared = on_prepared;
 	gen->prepared_arg = arg;
-	result = proxy_load_send(conf, gen->supervisor->listens, ++gen->serial,
+	result = proxy_load_send(hold, gen->supervisor->listens, ++gen->serial,
 	    on_prepared == NULL, send_from_load, gen, &errors);
 	set_timer(gen->timer, HANDSHAKE_MS);
 	if (result == -1) {
@@ -169,7 +169,7 @@ hear_hello(struct proxy_gen *gen, struct frame_in *in)
 	if (send_frame(gen, &out) == -1)
 		return 0; /* it is being killed */
 	gen->events->on_hello(gen, gen->arg);
-	load(gen, gen->supervisor->hold->conf, NULL, NULL);
+	load(gen, gen->supervisor->hold, NULL, NULL);
 	return 0;
 }
 
@@ -552,14 +552,14 @@ proxy_gen_query(struct proxy_gen *gen, proxy_stats_cb *on_stats, void *arg)
 }
 
 void
-proxy_gen_prepare(struct proxy_gen *gen, const struct conf *conf,
+proxy_gen_prepare(struct proxy_gen *gen, const struct conf_hold *hold,
     proxy_prepared_cb *on_prepared, void *arg)
 {
 	if (gen->state != PROXY_READY || gen->preparing) {
 		on_prepared("the proxy is not ready, try again", arg);
 		return;
 	}
-	load(gen, conf, on_prepared, arg);
+	load(gen, hold, on_prepared, arg);
 }
 
 static void

@@ -13,7 +13,7 @@
 #include "src/ipc/channel.h"
 #include "supervisor/proxy_proc.h"
 
-struct conf;
+struct conf_hold;
 struct proxy_gen; /* opaque */
 struct supervisor;
 
@@ -59,7 +59,7 @@ void proxy_gen_probe_cancel(struct proxy_gen *gen, uint64_t probe);
 void proxy_gen_query(
     struct proxy_gen *gen, proxy_stats_cb *on_stats, void *arg);
 void proxy_gen_reopen_logs(struct proxy_gen *gen);
-void proxy_gen_prepare(struct proxy_gen *gen, const struct conf *conf,
+void proxy_gen_prepare(struct proxy_gen *gen, const struct conf_hold *hold,
     proxy_prepared_cb *on_prepared, void *arg);
 void proxy_gen_commit(
     struct proxy_gen *gen, proxy_committed_cb *on_committed, void *arg);

@@ -12,6 +12,8 @@
 #include "src/ipc/channel.h"
 #include "supervisor/access_logs.h"
 #include "supervisor/listen_fds.h"
+#include "supervisor/secrets.h"
+#include "supervisor/supervisor.h"
 
 static int
 send_prepare(const struct conf *conf, uint32_t serial, proxy_load_cb *send,
@@ -69,14 +71,16 @@ send_listener(const struct listen_view *view, bool with_fds, uint32_t index,
 }
 
 int
-proxy_load_send(const struct conf *conf, const struct listen_set *listens,
+proxy_load_send(const struct conf_hold *hold, const struct listen_set *listens,
     uint32_t serial, bool all, proxy_load_cb *send, void *arg,
     struct conf_errors *errors)
 {
 	static struct frame_out out;
 	struct channel_serial loaded = { serial, "" };
+	const struct conf *conf = hold->conf;
 
-	if (send_prepare(conf, serial, send, arg, errors) == -1)
+	if (send_prepare(conf, serial, send, arg, errors) == -1 ||
+	    secrets_send(hold->secrets, serial, send, arg) == -1)
 		return -1;
 	for (size_t i = 0; i < conf->n_listeners; i++) {
 		struct listen_view view;

@@ -12,6 +12,7 @@
 #include "src/conf/conf.h"
 #include "src/ipc/frame.h"
 
+struct conf_hold;
 struct listen_set;
 
 typedef int proxy_load_cb(const struct frame_out *out, void *arg);
@@ -19,8 +20,8 @@ typedef int proxy_load_cb(const struct frame_out *out, void *arg);
 /* Calls `send` for each frame. `all`: a new process, which has no sockets yet;
  * else it polls all but the new ones. -1 when `send` fails, or with `errors`
  * filled. */
-int proxy_load_send(const struct conf *conf, const struct listen_set *listens,
-    uint32_t serial, bool all, proxy_load_cb *send, void *arg,
-    struct conf_errors *errors) MUST_CHECK;
+int proxy_load_send(const struct conf_hold *hold,
+    const struct listen_set *listens, uint32_t serial, bool all,
+    proxy_load_cb *send, void *arg, struct conf_errors *errors) MUST_CHECK;
 
 #endif

@@ -453,6 +453,18 @@ proxy_proc_app_state(struct proxy_proc *proxy, const struct channel_app *app)
 }
 
 void
+proxy_proc_tickets(struct proxy_proc *proxy, int fd)
+{
+	static struct frame_out out;
+	struct channel_secret tickets = {
+		.kind = CHANNEL_SECRET_TICKETS, .path = "", .fd = fd
+	};
+
+	channel_put_secret(&out, CHANNEL_SECRET, &tickets);
+	tell_all(proxy, &out);
+}
+
+void
 proxy_proc_reopen_logs(struct proxy_proc *proxy)
 {
 	if (current(proxy) != NULL)
@@ -523,7 +535,7 @@ proxy_proc_query(struct proxy_proc *proxy, proxy_stats_cb *on_stats, void *arg)
 /* ---- a new configuration ---- */
 
 void
-proxy_proc_prepare(struct proxy_proc *proxy, const struct conf *conf,
+proxy_proc_prepare(struct proxy_proc *proxy, const struct conf_hold *hold,
     proxy_prepared_cb *on_prepared, void *arg)
 {
 	if (proxy->upgrading)
@@ -531,7 +543,7 @@ proxy_proc_prepare(struct proxy_proc *proxy, const struct conf *conf,
 	else if (current(proxy) == NULL)
 		on_prepared("the proxy is not ready, try again", arg);
 	else
-		proxy_gen_prepare(current(proxy), conf, on_prepared, arg);
+		proxy_gen_prepare(current(proxy), hold, on_prepared, arg);
 }
 
 void

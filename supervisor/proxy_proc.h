@@ -15,6 +15,7 @@
 
 struct conf;
 struct proxy_proc; /* opaque */
+struct conf_hold;
 struct supervisor;
 
 enum proxy_state {
@@ -62,6 +63,8 @@ bool proxy_proc_withdraw(
 void proxy_proc_app_state(
     struct proxy_proc *proxy, const struct channel_app *app);
 void proxy_proc_reopen_logs(struct proxy_proc *proxy);
+/* Ticket keys; `fd` stays the caller's. */
+void proxy_proc_tickets(struct proxy_proc *proxy, int fd);
 
 /* One probe. The callback comes exactly once, later, unless cancelled; also
  * when the proxy ends. Returns the probe's number; 0: no proxy, no callback. */
@@ -80,7 +83,7 @@ void proxy_proc_query(
  * callback comes once: NULL when it is prepared (then commit or abort), else
  * the reason. */
 typedef void proxy_prepared_cb(const char *error, void *arg);
-void proxy_proc_prepare(struct proxy_proc *proxy, const struct conf *conf,
+void proxy_proc_prepare(struct proxy_proc *proxy, const struct conf_hold *hold,
     proxy_prepared_cb *on_prepared, void *arg);
 /* Put it in force. `on_committed` comes once, later: every worker runs on it,
  * or the process is gone (the next one begins with it). */

@@ -17,6 +17,7 @@
 #include "supervisor/notify.h"
 #include "supervisor/proxy_proc.h"
 #include "supervisor/supervisor.h"
+#include "supervisor/ticket_keys.h"
 
 struct reload {
 	struct supervisor *supervisor;
@@ -201,6 +202,7 @@ on_committed(void *arg)
 		return;
 	}
 	listen_set_commit(supervisor->listens);
+	ticket_keys_configure(supervisor->tickets, supervisor->hold->conf);
 	change_apps(reload);
 }
 
@@ -249,13 +251,14 @@ reload_start(struct supervisor *supervisor, reload_done_cb *on_done, void *arg)
 	notify_reloading();
 	conf_errors_init(&errors);
 	conf = conf_load(supervisor->conf_path, &errors);
-	if (conf != NULL) {
-		reload->hold = conf_hold_new(conf);
+	if (conf != NULL)
+		reload->hold = conf_hold_new(conf, &errors);
+	if (reload->hold != NULL) {
 		if (listen_set_prepare(
 			supervisor->listens, conf, 0, 0, &errors) == 0) {
 			conf_errors_free(&errors);
-			proxy_proc_prepare(
-			    supervisor->proxy, conf, on_prepared, reload);
+			proxy_proc_prepare(supervisor->proxy, reload->hold,
+			    on_prepared, reload);
 			return;
 		}
 	}

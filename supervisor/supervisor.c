@@ -32,7 +32,9 @@
 #include "supervisor/proxy_proc.h"
 #include "supervisor/recycle.h"
 #include "supervisor/reload.h"
+#include "supervisor/secrets.h"
 #include "supervisor/stuck.h"
+#include "supervisor/ticket_keys.h"
 #include "supervisor/upgrade.h"
 
 /* A daemon that was killed a moment ago: its proxy closes the listeners at
@@ -49,12 +51,15 @@
 static const int signal_numbers[] = { SIGTERM, SIGINT, SIGHUP, SIGUSR1 };
 
 struct conf_hold *
-conf_hold_new(struct conf *conf)
+conf_hold_new(struct conf *conf, struct conf_errors *errors)
 {
 	struct conf_hold *hold = mem_alloc(sizeof(*hold));
 
 	hold->conf = conf;
 	hold->refs = 1;
+	hold->secrets = secrets_read(conf, errors);
+	if (hold->secrets == NULL || ticket_keys_check(conf, errors) == -1)
+		conf_hold_unref(&hold);
 	return hold;
 }
 
@@ -73,6 +78,7 @@ conf_hold_unref(struct conf_hold **hold_ptr)
 	*hold_ptr = NULL;
 	if (hold == NULL || --hold->refs > 0)
 		return;
+	secrets_free(&hold->secrets);
 	conf_free(hold->conf);
 	mem_free(hold);
 }
@@ -115,6 +121,7 @@ supervisor_on_proxy_hello(struct supervisor *supervisor)
 {
 	for (size_t i = 0; i < supervisor->n_apps; i++)
 		app_tell_state(supervisor->apps[i]);
+	ticket_keys_tell(supervisor->tickets);
 }
 
 void
@@ -363,6 +370,8 @@ make_parts(struct supervisor *supervisor)
 	supervisor->log_writer = log_writer_new(supervisor->base);
 	supervisor->proxy = proxy_proc_new(supervisor);
 	supervisor->recycle = recycle_new(supervisor);
+	supervisor->tickets = ticket_keys_new(supervisor);
+	ticket_keys_configure(supervisor->tickets, conf);
 	supervisor->sweep = evtimer_new(supervisor->base, on_sweep, supervisor);
 	supervisor->stop_timer = event_new(
 	    supervisor->base, -1, EV_PERSIST, on_stop_timer, supervisor);
@@ -383,6 +392,7 @@ release(struct supervisor *supervisor)
 {
 	control_server_free(&supervisor->control);
 	recycle_free(&supervisor->recycle);
+	ticket_keys_free(&supervisor->tickets);
 	proxy_proc_free(&supervisor->proxy);
 	for (size_t i = 0; i < supervisor->n_apps; i++)
 		app_free(&supervisor->apps[i]);
@@ -474,12 +484,12 @@ supervisor_run(const char *conf_path)
 	log_init("supervisor", LOG_LEVEL_INFO, STDERR_FILENO);
 	conf_errors_init(&errors);
 	conf = load(conf_path, &errors);
-	if (conf != NULL) {
-		supervisor.hold = conf_hold_new(conf);
+	if (conf != NULL)
+		supervisor.hold = conf_hold_new(conf, &errors);
+	if (supervisor.hold != NULL)
 		supervisor.first = conf_hold_ref(supervisor.hold);
-	}
 	supervisor.base = event_base_new();
-	if (conf == NULL || supervisor.base == NULL ||
+	if (supervisor.hold == NULL || supervisor.base == NULL ||
 	    take_resources(&supervisor, &errors) == -1 ||
 	    make_parts(&supervisor) == -1) {
 		result = stop_is_pending() ? 0 : 1;

@@ -30,16 +30,22 @@ struct process_table;
 struct proxy_proc;
 struct recycle;
 struct reload;
+struct secrets;
+struct ticket_keys;
 struct upgrade;
 
 /* A configuration in use by more than one: the supervisor, apps that are being
  * stopped and are in no new one. */
 struct conf_hold {
 	struct conf *conf;
+	struct secrets *secrets; /* the files it names for TLS */
 	unsigned refs;
 };
 
-struct conf_hold *conf_hold_new(struct conf *conf) MUST_CHECK;
+/* Takes over `conf`, and reads what it needs for TLS; NULL with findings: then
+ * `conf` is freed. */
+struct conf_hold *conf_hold_new(
+    struct conf *conf, struct conf_errors *errors) MUST_CHECK;
 struct conf_hold *conf_hold_ref(struct conf_hold *hold) MUST_CHECK;
 void conf_hold_unref(struct conf_hold **hold);
 
@@ -55,6 +61,7 @@ struct supervisor {
 	struct log_writer *log_writer;
 	struct listen_set *listens;
 	struct proxy_proc *proxy;
+	struct ticket_keys *tickets;
 	struct app **apps;
 	size_t n_apps;
 	struct control_server *control;

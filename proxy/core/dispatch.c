@@ -10,6 +10,7 @@
 #include "proxy/core/request.h"
 #include "proxy/core/response.h"
 #include "proxy/core/snapshot.h"
+#include "proxy/core/tls_io.h"
 #include "proxy/http/uri.h"
 
 /* Room for a Host that no name could fill. */
@@ -76,7 +77,7 @@ find_client(struct request *request)
 		return refuse(request, 421, "no such listener any more");
 	}
 	forwarded_resolve(&request->head.headers, request->base, &request->peer,
-	    request->listener->conf->tls, conf->trusted_proxies,
+	    request->tls != NULL, conf->trusted_proxies,
 	    conf->n_trusted_proxies, &request->forwarded);
 	return 0;
 }
@@ -114,6 +115,19 @@ remember_site(struct request *request, struct str value)
 	memcpy(memo->host, request->host.ptr, request->host.len);
 }
 
+/* A handshake for one name says nothing about what another one's site asks of
+ * its clients (RFC 9110 section 15.5.20). */
+static int
+check_tls(struct request *request)
+{
+	const struct tls_site *tls = request->site->tls;
+
+	if (LIKELY(request->tls == NULL) || tls == NULL ||
+	    tls_suits(request->tls, tls))
+		return 0;
+	return refuse(request, 421, "not by this connection");
+}
+
 static int
 find_site(struct request *request)
 {
@@ -125,10 +139,10 @@ find_site(struct request *request)
 
 	if (value.len == 0) {
 		request->site = request->listener->default_site;
-		return 0;
+		return check_tls(request);
 	}
 	if (LIKELY(recall_site(request, value)))
-		return 0;
+		return check_tls(request);
 	request->site = request->listener->default_site; /* for the log */
 	to = request_scratch(request, room);
 	if (to == NULL ||
@@ -136,7 +150,7 @@ find_site(struct request *request)
 		return refuse(request, 400, "bad host");
 	request->site = snapshot_site(request->listener, request->host);
 	remember_site(request, value);
-	return 0;
+	return check_tls(request);
 }
 
 static int

@@ -52,16 +52,20 @@ plain_writev(struct io *io, const struct iovec *from, int count)
 	return syscall(SYS_sendmsg, io->fd, &message, MSG_NOSIGNAL);
 }
 
-static void
-plain_close(struct io *io)
+ssize_t
+io_receive(struct io *io, void *to, size_t room)
 {
+	ssize_t n;
+
+	do {
+		n = plain_read(io, to, room);
+	} while (n == -1 && errno == EINTR);
+	return n;
 }
 
 const struct io_ops io_plain = {
 	.name = "plain",
 	.read = plain_read,
-	.writev = plain_writev,
-	.close = plain_close,
 };
 
 /* ---- the event ---- */
@@ -107,6 +111,7 @@ io_init(struct io *io, struct worker *worker, int fd, const struct io_ops *ops,
 	io->shuts_down = io->woken = io->broken = io->at_end = false;
 	io->told_closed = io->told_broken = false;
 	io->connecting = connecting;
+	io->is_shaking = io->has_more = io->is_cut = false;
 	io->protocol = IO_PROTOCOL_NONE;
 	io->error = 0;
 	io->high_bytes = high_bytes;
@@ -134,6 +139,8 @@ io_read_start(struct io *io)
 		return;
 	io->wants_read = true;
 	io->at_end = false;
+	if (UNLIKELY(io->has_more))
+		say_later(io);
 	if ((io->mask & (EV_READ | EV_ET)) != EV_READ)
 		set_mask(io, EV_READ | write_mask(io));
 }
@@ -206,6 +213,8 @@ io_read(struct io *io, void *to, size_t room)
 	do {
 		n = io->ops->read(io, to, room);
 	} while (n == -1 && errno == EINTR);
+	if (UNLIKELY(io->has_more) && io->wants_read)
+		say_later(io);
 	if (LIKELY(n >= 0))
 		return n;
 	return errno == EAGAIN ? IO_AGAIN : IO_BROKEN;
@@ -259,7 +268,7 @@ push(struct io *io, const struct iovec *from, int count)
 	ssize_t n;
 
 	do {
-		n = io->ops->writev(io, from, count);
+		n = plain_writev(io, from, count);
 	} while (n == -1 && errno == EINTR);
 	if (LIKELY(n >= 0)) {
 		io->sent_bytes += (uint64_t)n;
@@ -272,18 +281,26 @@ push(struct io *io, const struct iovec *from, int count)
 	return -1;
 }
 
-enum io_result
-io_write(struct io *io, const struct iovec *from, int count)
+void
+io_break(struct io *io, int error)
+{
+	io->error = error;
+	io->broken = true;
+	say_later(io);
+}
+
+void
+io_send(struct io *io, const struct iovec *from, int count)
 {
 	ssize_t n = 0;
 
-	if (io->fd == -1 || io->broken)
-		return IO_DEAD;
+	if (io->broken)
+		return;
 	if (io->out_bytes == 0 && !io->connecting)
 		n = push(io, from, count);
 	if (n == -1) {
 		say_later(io);
-		return IO_DEAD;
+		return;
 	}
 	for (int i = 0; i < count; i++) {
 		size_t done =
@@ -294,11 +311,22 @@ io_write(struct io *io, const struct iovec *from, int count)
 			enqueue(io, (const char *)from[i].iov_base + done,
 			    from[i].iov_len - done);
 	}
-	if (LIKELY(io->out_bytes == 0))
-		return IO_OK;
-	if ((io->mask & EV_WRITE) == 0)
+	if (UNLIKELY(io->out_bytes > 0) && (io->mask & EV_WRITE) == 0)
 		set_mask(io, io->mask | EV_WRITE);
-	if (io->out_bytes <= io->high_bytes)
+}
+
+enum io_result
+io_write(struct io *io, const struct iovec *from, int count)
+{
+	if (io->fd == -1 || io->broken)
+		return IO_DEAD;
+	if (LIKELY(io->ops->seal == NULL))
+		io_send(io, from, count);
+	else
+		io->ops->seal(io, from, count);
+	if (UNLIKELY(io->broken))
+		return IO_DEAD;
+	if (LIKELY(io->out_bytes <= io->high_bytes))
 		return IO_OK;
 	io->owes_drained = true;
 	return IO_FULL;
@@ -355,6 +383,8 @@ io_shutdown(struct io *io)
 {
 	if (io->fd == -1)
 		return;
+	if (io->ops->shutdown != NULL && !io->shuts_down && !io->broken)
+		io->ops->shutdown(io);
 	io->shuts_down = true;
 	/* A failure means that the other end is gone: reading will tell. */
 	if (io->out_bytes == 0 && !io->broken &&
@@ -420,7 +450,47 @@ connected(struct io *io)
 		drop_queue(io);
 		set_mask(io, 0);
 	}
+	if (io->is_shaking && error == 0) {
+		io_handshake(io);
+		return;
+	}
+	io->is_shaking = false;
 	io->owner->on_connected(io, error);
+}
+
+static void
+shaken(struct io *io, int error)
+{
+	io->is_shaking = false;
+	if (error != 0) {
+		io->error = 0;
+		io->broken = io->told_closed = io->told_broken = true;
+		drop_queue(io);
+		set_mask(io, 0);
+	}
+	io->owner->on_connected(io, error);
+}
+
+void
+io_handshake(struct io *io)
+{
+	enum io_handshake result = io->ops->handshake(io);
+
+	switch (io->broken ? IO_HANDSHAKE_FAILED : result) {
+	case IO_HANDSHAKE_WAITS:
+		io->wants_read = true;
+		set_mask(io, EV_READ | write_mask(io));
+		return;
+	case IO_HANDSHAKE_QUEUED:
+		set_mask(io, 0); /* or the loop would turn and turn */
+		return;
+	case IO_HANDSHAKE_DONE:
+		shaken(io, 0);
+		return;
+	case IO_HANDSHAKE_FAILED:
+		shaken(io, EPROTO);
+		return;
+	}
 }
 
 static void
@@ -447,7 +517,7 @@ on_later(struct worker *worker, struct deferred *later)
 		tell_closed(io, io->error);
 	if (io->fd != -1 && io->awaits_empty)
 		tell_drained(io);
-	if (io->fd != -1 && io->woken) {
+	if (io->fd != -1 && (io->woken || (io->has_more && io->wants_read))) {
 		io->woken = false;
 		io->owner->on_readable(io);
 	}
@@ -510,7 +580,9 @@ on_event(evutil_socket_t fd, short what, void *arg)
 	}
 	if ((what & (EV_READ | EV_CLOSED)) == 0)
 		return;
-	if (LIKELY(io->wants_read))
+	if (UNLIKELY(io->is_shaking))
+		io_handshake(io);
+	else if (LIKELY(io->wants_read))
 		io->owner->on_readable(io);
 	else
 		unwanted(io, what);
@@ -523,6 +595,7 @@ io_will_reset(struct io *io)
 {
 	struct linger reset = { 1, 0 };
 
+	io->is_cut = true;
 	if (io->fd != -1 && setsockopt(io->fd, SOL_SOCKET, SO_LINGER, &reset,
 				sizeof(reset)) == -1)
 		log_errno("fd %d: no reset", io->fd);
@@ -553,7 +626,8 @@ io_close(struct io *io)
 
 	if (fd == -1)
 		return;
-	io->ops->close(io);
+	if (io->ops->close != NULL)
+		io->ops->close(io);
 	io->fd = -1;
 	if (CLOSE_FIRST)
 		close(fd);

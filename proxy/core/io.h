@@ -74,11 +74,25 @@ enum io_protocol {
 	IO_PROTOCOL_H2,    /* "h2" */
 };
 
-/* Transport. Returns as read(2)/writev(2) with errno. */
+enum io_handshake {
+	IO_HANDSHAKE_WAITS,  /* for bytes of the other end */
+	IO_HANDSHAKE_QUEUED, /* the transport calls io_handshake again */
+	IO_HANDSHAKE_DONE,
+	IO_HANDSHAKE_FAILED,
+};
+
+/* Transport: what is between the owner's bytes and the socket's. All but `read`
+ * are NULL for the plain one. */
 struct io_ops {
 	const char *name;
+	/* As read(2), with errno. Sets io->has_more when it kept bytes that the
+	 * socket will not tell of. */
 	ssize_t (*read)(struct io *io, void *to, size_t room);
-	ssize_t (*writev)(struct io *io, const struct iovec *from, int count);
+	/* io_write's pieces as the socket's: io_send, or io_break. */
+	void (*seal)(struct io *io, const struct iovec *from, int count);
+	enum io_handshake (*handshake)(struct io *io);
+	/* Say that no more comes, with io_send. */
+	void (*shutdown)(struct io *io);
 	void (*close)(struct io *io);
 };
 extern const struct io_ops io_plain;
@@ -97,6 +111,10 @@ struct io {
 	bool told_closed, told_broken;
 	bool at_end; /* io_read_end */
 	bool connecting;
+	bool is_shaking; /* hands, until on_connected */
+	bool has_more;   /* the transport kept bytes to read */
+	bool is_cut;     /* the owner closes in the midst of something: do not
+			  * tell the other end that this was all */
 	bool woken;
 	bool broken;      /* a write failed; nothing more goes out */
 	uint8_t protocol; /* enum io_protocol */
@@ -163,7 +181,8 @@ io_is_drained(const struct io *io)
 /* on_drained comes once when nothing is queued any more (from the loop, also
  * when that is so already): how an owner closes after its last byte. */
 void io_await_empty(struct io *io);
-/* Shut down the writing side once all is written; reading goes on. */
+/* Shut down the writing side once all is written; reading goes on. With TLS the
+ * other end is told first (close_notify). */
 void io_shutdown(struct io *io);
 /* Closing will reset the connection: nothing that waits in the kernel is sent,
  * or kept until somebody reads that never will. No effect on unix sockets. */
@@ -171,14 +190,27 @@ void io_will_reset(struct io *io);
 /* Has the other end done so? One system call; what it sent before stays to be
  * read. */
 bool io_is_reset(const struct io *io);
-/* Close at once; what is queued is lost. Safe to call twice. */
+/* Close at once; what is queued is lost. Safe to call twice. With TLS the other
+ * end is told, if all was written and is_cut is not set. */
 void io_close(struct io *io);
-/* Give up the descriptor without closing it: it is the caller's, and this io is
- * closed. Nothing may be queued. */
+/* Give up the descriptor of a plain io without closing it: it is the caller's,
+ * and this io is closed. Nothing may be queued. */
 int io_detach(struct io *io) MUST_CHECK;
 /* Is the other end still there and silent, as far as the kernel knows? For idle
  * uconns before they are used again: one recv(MSG_PEEK), only called when the
  * loop may be late. Bytes that nobody asked for count as no. */
 bool io_looks_alive(struct io *io);
+
+/* ---- for transports and those that begin them ---- */
+
+/* One step of the handshake, from the loop, or by the owner right after it has
+ * begun it: on_connected may come from inside. */
+void io_handshake(struct io *io);
+/* As read(2) on the socket, EINTR left out. */
+ssize_t io_receive(struct io *io, void *to, size_t room) MUST_CHECK;
+/* Send the socket's bytes now, queue what it does not take. */
+void io_send(struct io *io, const struct iovec *from, int count);
+/* Nothing more can be written: on_closed follows from the loop. */
+void io_break(struct io *io, int error);
 
 #endif

@@ -40,6 +40,7 @@ struct route;
 struct site;
 struct snapshot;
 struct snapshot_listener;
+struct tls;
 
 enum response_result {
 	RESPONSE_OK,
@@ -109,6 +110,7 @@ struct request {
 	void *handler_state;
 	struct snapshot *snapshot; /* held */
 	const struct snapshot_listener *listener;
+	const struct tls *tls; /* of the client's connection; NULL: plain */
 	const struct site *site;
 	const struct route *route;
 	unsigned next_action; /* of the route: where DECLINED goes on */
@@ -159,7 +161,8 @@ struct request {
 };
 
 /* A request with empty fields, head not initialised; holds the worker's current
- * snapshot. The front sets listener and peer, parses into head, sets base. */
+ * snapshot. The front sets listener, tls and peer, parses into head, sets base.
+ */
 struct request *request_new(
     struct worker *worker, const struct front_ops *front, void *front_state);
 /* Log, count, release. Front only. */

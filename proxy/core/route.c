@@ -9,8 +9,9 @@
 #include "proxy/http/uri.h"
 #include "src/base/hash.h"
 
-const struct site *
-snapshot_site(const struct snapshot_listener *listener, struct str host)
+/* NULL: no site has that name. */
+static const struct site *
+find_site(const struct snapshot_listener *listener, struct str host)
 {
 	const struct site *site;
 	const char *dot, *end = host.ptr + host.len;
@@ -21,7 +22,7 @@ snapshot_site(const struct snapshot_listener *listener, struct str host)
 			return site;
 	}
 	if (listener->wildcard == NULL)
-		return listener->default_site;
+		return NULL;
 	/* From the left, so that the longest name wins. */
 	for (struct str rest = host; rest.len > 0;) {
 		dot = memchr(rest.ptr, '.', rest.len);
@@ -33,7 +34,28 @@ snapshot_site(const struct snapshot_listener *listener, struct str host)
 		if (site != NULL && dot > host.ptr)
 			return site;
 	}
-	return listener->default_site;
+	return NULL;
+}
+
+const struct site *
+snapshot_site(const struct snapshot_listener *listener, struct str host)
+{
+	const struct site *site = find_site(listener, host);
+
+	return LIKELY(site != NULL) ? site : listener->default_site;
+}
+
+const struct tls_site *
+snapshot_tls_site(const struct snapshot_listener *listener, struct str name)
+{
+	const struct site *site = find_site(listener, name);
+
+	if (site == NULL) {
+		site = listener->default_site;
+		if (site->conf->tls.refuse_unknown_names)
+			return NULL;
+	}
+	return site->tls;
 }
 
 const struct snapshot_listener *

@@ -111,10 +111,16 @@ build_route(struct snapshot *snapshot, struct route *route,
 static int
 build_site(struct snapshot *snapshot, struct site *site,
     const struct conf_site *conf, const struct handler_ops *const *handlers,
-    const struct handler_env *env, struct conf_errors *errors)
+    const struct handler_env *env, const struct tls_files *files,
+    struct conf_errors *errors)
 {
 	site->conf = conf;
 	site->name = conf->names[0] == NULL ? STR("_") : str_of(conf->names[0]);
+	if (conf->tls.certificates != NULL) {
+		site->tls = tls_site_new(snapshot->conf, conf, files, errors);
+		if (site->tls == NULL)
+			return -1;
+	}
 	site->routes =
 	    arena_alloc(snapshot->arena, conf->n_routes * sizeof(struct route));
 	for (size_t i = 0; i < conf->n_routes; i++) {
@@ -243,6 +249,8 @@ snapshot_free(struct snapshot **snapshot_ptr)
 		hash_map_free(snapshot->listeners[i].exact);
 		hash_map_free(snapshot->listeners[i].wildcard);
 	}
+	for (size_t i = 0; i < snapshot->conf->n_sites; i++)
+		tls_site_free(&snapshot->sites[i].tls);
 	for (size_t i = 0; i < snapshot->n_logs; i++)
 		access_log_free(&snapshot->logs[i]);
 	arena_free(snapshot->arena);
@@ -255,7 +263,8 @@ struct snapshot *
 snapshot_new(struct conf *conf, uint32_t serial, unsigned n_workers,
     const int *log_fds, size_t n_logs,
     const struct handler_ops *const *handlers, const struct handler_env *env,
-    snapshot_unused_cb *on_unused, void *arg, struct conf_errors *errors)
+    const struct tls_files *files, snapshot_unused_cb *on_unused, void *arg,
+    struct conf_errors *errors)
 {
 	struct snapshot *snapshot = mem_alloc(
 	    sizeof(*snapshot) + n_workers * sizeof(snapshot->holds[0]));
@@ -274,7 +283,7 @@ snapshot_new(struct conf *conf, uint32_t serial, unsigned n_workers,
 	result = build_logs(snapshot, n_workers, log_fds, n_logs, errors);
 	for (size_t i = 0; i < conf->n_sites; i++)
 		if (build_site(snapshot, &snapshot->sites[i], &conf->sites[i],
-			handlers, env, errors) == -1)
+			handlers, env, files, errors) == -1)
 			result = -1;
 	for (size_t i = 0; i < conf->n_listeners; i++)
 		build_listener(

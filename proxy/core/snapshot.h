@@ -17,6 +17,7 @@
 
 #include "proxy/core/handler.h"
 #include "proxy/core/response.h"
+#include "proxy/core/tls_site.h"
 #include "proxy/core/worker.h"
 #include "src/conf/conf.h"
 
@@ -55,6 +56,7 @@ struct site {
 	struct route *routes;
 	size_t n_routes;
 	struct access_log *access_log; /* NULL: none */
+	struct tls_site *tls;          /* NULL: it has no certificate */
 };
 
 /* Sites of one listener, by host name. */
@@ -85,14 +87,15 @@ struct snapshot {
 	} holds[]; /* per worker */
 };
 
-/* `handlers` by enum conf_action_kind. Takes over `conf` and the log fds in any
- * case. `on_unused` (any thread) passes it to the main thread, which calls
- * snapshot_free. NULL with findings in `errors`. Main thread. */
+/* `handlers` by enum conf_action_kind; `files` are what TLS needs. Takes over
+ * `conf` and the log fds in any case. `on_unused` (any thread) passes it to the
+ * main thread, which calls snapshot_free. NULL with findings in `errors`. Main
+ * thread. */
 typedef void snapshot_unused_cb(struct snapshot *snapshot, void *arg);
 struct snapshot *snapshot_new(struct conf *conf, uint32_t serial,
     unsigned n_workers, const int *log_fds, size_t n_logs,
     const struct handler_ops *const *handlers, const struct handler_env *env,
-    snapshot_unused_cb *on_unused, void *arg,
+    const struct tls_files *files, snapshot_unused_cb *on_unused, void *arg,
     struct conf_errors *errors) MUST_CHECK;
 /* Runs every handler's commit; then install it in each worker. Main thread. */
 void snapshot_commit(struct snapshot *snapshot);
@@ -111,6 +114,9 @@ void snapshot_release(struct worker *worker, struct snapshot **snapshot);
 /* Exact name, then the longest wildcard, then the default. */
 const struct site *snapshot_site(
     const struct snapshot_listener *listener, struct str host);
+/* Whose certificate is shown to who asks for that name; NULL: nobody's. */
+const struct tls_site *snapshot_tls_site(
+    const struct snapshot_listener *listener, struct str name);
 /* The first route that matches path and method, or NULL; *allowed gets the
  * methods of routes whose path alone matched (405), 0: none. */
 const struct route *site_route(const struct site *site, struct str path,

@@ -428,6 +428,7 @@ worker_run(struct worker *worker)
 		}
 		if (worker->has_own_mail || !list_is_empty(&worker->deferred))
 			flags |= EVLOOP_NONBLOCK;
+		worker->round++;
 		event_base_loop(worker->base, flags);
 	}
 	atomic_store_explicit(&worker->running, 0, memory_order_relaxed);

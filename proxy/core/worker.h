@@ -22,6 +22,7 @@
 struct site;
 struct snapshot;
 struct snapshot_listener;
+struct tls_worker;
 struct worker;
 
 /* ---- timers: one persistent tick, one list per length (HACKING.md) ---- */
@@ -149,7 +150,9 @@ struct worker {
 	struct snapshot *snapshot; /* the current one; see snapshot.h */
 	struct metrics metrics;    /* written here only, read by anybody */
 	void *slots[WORKER_SLOTS];
-	bool draining;   /* keep-alive ends; see HACKING.md */
+	struct tls_worker *tls; /* tls_worker.h; NULL: there is no TLS */
+	unsigned round;         /* of the loop, counted */
+	bool draining;          /* keep-alive ends; see HACKING.md */
 	bool keeps_idle; /* ... but who is idle may have one more request */
 
 	/* worker.c's own */

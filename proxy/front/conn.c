@@ -12,16 +12,19 @@
 #include <sys/socket.h>
 
 #include "proxy/core/snapshot.h"
+#include "proxy/core/tls_io.h"
 #include "src/base/log.h"
 
 static void on_readable(struct io *io);
 static void on_drained(struct io *io);
 static void on_closed(struct io *io, int error);
+static void on_connected(struct io *io, int error);
 
 static const struct io_events client_events = {
 	.on_readable = on_readable,
 	.on_drained = on_drained,
 	.on_closed = on_closed,
+	.on_connected = on_connected,
 };
 
 /* ---- begin and end ---- */
@@ -59,9 +62,59 @@ may_be_h2(const struct front *front, uint32_t listener_key)
 	       listener->conf->default_site->http2;
 }
 
+/* ---- TLS ---- */
+
+/* By the configuration of this moment: a new certificate is shown at once. */
+static const struct tls_site *
+choose_site(struct io *io, struct str name)
+{
+	const struct conn *conn = CONTAINER_OF(io, struct conn, io);
+	const struct snapshot_listener *listener = snapshot_listener_of(
+	    conn->front->worker->snapshot, conn->listener_key);
+
+	return listener == NULL ? NULL : snapshot_tls_site(listener, name);
+}
+
+static void
+shake_hands(struct conn *conn, bool has_data)
+{
+	struct front *front = conn->front;
+
+	conn_set_state(conn, CONN_HANDSHAKE);
+	tls_accept(&conn->io, choose_site);
+	timer_arm(front->worker, front->header, &conn->timer);
+	if (has_data)
+		io_handshake(&conn->io);
+	else
+		io_read_start(&conn->io);
+}
+
+static void
+on_connected(struct io *io, int error)
+{
+	struct conn *conn = CONTAINER_OF(io, struct conn, io);
+	struct front *front = conn->front;
+
+	if (error != 0) {
+		log_debug("c=%d no handshake: %s", io->fd, tls_why(tls_of(io)));
+		conn_close(conn, "no handshake");
+		return;
+	}
+	timer_arm(front->worker, front->header, &conn->timer);
+	conn_set_state(conn, CONN_IDLE);
+	if (io_protocol(io) == IO_PROTOCOL_H2)
+		h2_begin(conn, NULL, 0);
+	if (conn->state != CONN_CLOSED && io->has_more)
+		on_readable(io);
+	else
+		io_read_start(io);
+}
+
+/* ---- begin ---- */
+
 void
 conn_open(struct front *front, int fd, const struct conn_peer *peer,
-    uint32_t listener_key, bool has_data)
+    uint32_t listener_key, bool has_data, bool is_tls)
 {
 	struct conn *conn = pool_of_get(&front->conns);
 
@@ -76,6 +129,10 @@ conn_open(struct front *front, int fd, const struct conn_peer *peer,
 	conn_set_state(conn, CONN_IDLE);
 	list_push_back(&front->open, &conn->node);
 	front->n_open++;
+	if (is_tls) {
+		shake_hands(conn, has_data);
+		return;
+	}
 	if (has_data) {
 		h1_readable(conn);
 		return;
@@ -296,7 +353,9 @@ header_expired(struct worker *worker, struct timer *timer)
 {
 	struct conn *conn = CONTAINER_OF(timer, struct conn, timer);
 
-	if (conn->state == CONN_IDLE) {
+	if (conn->state == CONN_HANDSHAKE) {
+		conn_close(conn, "handshake timeout");
+	} else if (conn->state == CONN_IDLE) {
 		conn_close(conn, "sent nothing");
 	} else if (conn->state == CONN_HEAD) {
 		conn->request->base = conn->in->bytes + conn->in->start;

@@ -35,14 +35,15 @@
 #define READER_UNSENT_BYTES (1u << 20)
 
 enum conn_state {
-	CONN_IDLE,    /* no byte of a request is here */
-	CONN_HEAD,    /* a part of a head is here */
-	CONN_REQUEST, /* a request is under way */
-	CONN_H2,      /* speaks HTTP/2: all else is h2_conn.c's */
-	CONN_SKIP,    /* answered; the rest of its body is dropped */
-	CONN_LAST,    /* the last answer is going out, then close */
-	CONN_LINGER,  /* all is said; reading and dropping until they close */
-	CONN_CLOSED,  /* waits to be freed at the end of the loop round */
+	CONN_HANDSHAKE, /* of TLS */
+	CONN_IDLE,      /* no byte of a request is here */
+	CONN_HEAD,      /* a part of a head is here */
+	CONN_REQUEST,   /* a request is under way */
+	CONN_H2,        /* speaks HTTP/2: all else is h2_conn.c's */
+	CONN_SKIP,      /* answered; the rest of its body is dropped */
+	CONN_LAST,      /* the last answer is going out, then close */
+	CONN_LINGER,    /* all is said; reading and dropping until they close */
+	CONN_CLOSED,    /* waits to be freed at the end of the loop round */
 };
 
 /* How the end of an answer's body is known. */
@@ -153,7 +154,7 @@ struct front {
 /* Take over an accepted descriptor; it counts in worker->load already.
  * `has_data`: read at once. */
 void conn_open(struct front *front, int fd, const struct conn_peer *peer,
-    uint32_t listener_key, bool has_data);
+    uint32_t listener_key, bool has_data, bool is_tls);
 /* Take over the configuration's limits and times. */
 struct conf_limits;
 void conn_configure(struct front *front, const struct conf_limits *limits);

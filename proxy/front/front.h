@@ -24,6 +24,7 @@ struct front_sockets {
 	uint32_t key;     /* channel.h, LISTEN */
 	bool is_shared;   /* one socket for all workers */
 	bool is_deferred; /* TCP_DEFER_ACCEPT: the request is there at once */
+	bool is_tls;
 	size_t n_fds;
 	const int *fds;
 };

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "proxy/core/snapshot.h"
+#include "proxy/core/tls_io.h"
 #include "proxy/front/conn.h"
 
 /* Less room than this behind a head: the body gets a buffer of its own. */
@@ -68,6 +69,7 @@ new_request(struct conn *conn)
 	conn->request = request;
 	request->listener =
 	    snapshot_listener_of(request->snapshot, conn->listener_key);
+	request->tls = tls_of(&conn->io);
 	request->peer.len = conn->peer.len;
 	memcpy(&request->peer.u, &conn->peer.u, sizeof(conn->peer.u));
 }
@@ -253,6 +255,8 @@ settle(struct conn *conn)
 	struct worker *worker = front->worker;
 
 	switch ((enum conn_state)conn->state) {
+	case CONN_HANDSHAKE:
+		return;
 	case CONN_IDLE:
 		if (conn->io.owes_drained) {
 			io_read_pause(&conn->io); /* on_drained goes on */
@@ -321,6 +325,7 @@ h1_run(struct conn *conn)
 				  !conn->io.owes_drained && next_request(conn);
 			break;
 		case CONN_H2:
+		case CONN_HANDSHAKE:
 		case CONN_LAST:
 		case CONN_LINGER:
 		case CONN_CLOSED:

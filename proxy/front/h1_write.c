@@ -427,6 +427,7 @@ h1_abort(struct request *request)
 	 * from its end. */
 	if (conn->body_end == END_CLOSE)
 		io_will_reset(&conn->io);
+	conn->io.is_cut = true;
 	request_free(&conn->request);
 	conn->n_requests++;
 	conn->keeps = false;

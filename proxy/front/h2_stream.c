@@ -8,6 +8,7 @@
 
 #include "proxy/core/response.h"
 #include "proxy/core/snapshot.h"
+#include "proxy/core/tls_io.h"
 #include "proxy/front/h2_conn.h"
 #include "src/base/log.h"
 
@@ -27,6 +28,7 @@ new_stream(struct h2_conn *h2, int32_t id)
 	stream->request = request;
 	request->listener =
 	    snapshot_listener_of(request->snapshot, conn->listener_key);
+	request->tls = tls_of(&conn->io);
 	request->peer.len = conn->peer.len;
 	memcpy(&request->peer.u, &conn->peer.u, sizeof(conn->peer.u));
 	list_push_back(&h2->streams, &stream->node);

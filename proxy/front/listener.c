@@ -26,6 +26,7 @@ struct listener {
 	uint32_t key;
 	int fd; /* borrowed */
 	bool is_deferred;
+	bool is_tls;
 	bool stays; /* front_configure's mark */
 };
 
@@ -80,6 +81,7 @@ struct handed {
 	int fd;
 	uint32_t listener_key;
 	bool has_data;
+	bool is_tls;
 	struct conn_peer peer;
 };
 
@@ -113,7 +115,7 @@ take_handed(struct worker *worker, struct mail *mail)
 		add_load(worker, worker->index, (unsigned)-1);
 	} else {
 		conn_open(front, handed->fd, &handed->peer,
-		    handed->listener_key, handed->has_data);
+		    handed->listener_key, handed->has_data, handed->is_tls);
 	}
 	mem_free(handed);
 }
@@ -130,6 +132,7 @@ hand_over(struct front *front, unsigned to, int fd,
 	handed->fd = fd;
 	handed->listener_key = listener->key;
 	handed->has_data = listener->is_deferred;
+	handed->is_tls = listener->is_tls;
 	handed->peer = *peer;
 	METRIC_ADD(front->worker->metrics.handed_off, 1);
 	worker_post(front->worker->all[to], &handed->mail);
@@ -169,7 +172,9 @@ turn_away(const struct listener *listener, int fd)
 				     "Connection: close\r\n\r\n";
 	struct buf *buf = buf_get(front->worker);
 
-	if ((read(fd, buf->bytes, buf->room) > 0 || !listener->is_deferred) &&
+	/* With TLS it would take a handshake to say so. */
+	if (!listener->is_tls &&
+	    (read(fd, buf->bytes, buf->room) > 0 || !listener->is_deferred) &&
 	    write(fd, answer, sizeof(answer) - 1) == -1)
 		log_debug("c=%d: not even turned away", fd);
 	buf_put(front->worker, &buf);
@@ -259,8 +264,8 @@ accept_one(struct listener *listener)
 	if (to != worker->index)
 		hand_over(front, to, fd, &peer, listener);
 	else
-		conn_open(
-		    front, fd, &peer, listener->key, listener->is_deferred);
+		conn_open(front, fd, &peer, listener->key,
+		    listener->is_deferred, listener->is_tls);
 	return true;
 }
 
@@ -301,6 +306,7 @@ add_listener(struct front *front, const struct front_sockets *sockets, int fd)
 	listener->key = sockets->key;
 	listener->fd = fd;
 	listener->is_deferred = sockets->is_deferred;
+	listener->is_tls = sockets->is_tls;
 	listener->stays = true;
 	bound_unsent(front, fd);
 	list_push_back(&front->listeners, &listener->node);
@@ -346,6 +352,7 @@ mark_listeners(struct front *front, const struct front_sockets *sockets)
 		listener->stays = found = true;
 		bound_unsent(front, listener->fd);
 		listener->is_deferred = sockets->is_deferred;
+		listener->is_tls = sockets->is_tls;
 	}
 	return found;
 }

@@ -251,6 +251,31 @@ struct conf_route {
 	struct conf_action action;
 };
 
+/* ---- TLS of a site ---- */
+
+/* The enums of keys stand in the order of the key's words. */
+enum conf_tls_version { CONF_TLS_1_2, CONF_TLS_1_3 };
+enum conf_verify {
+	CONF_VERIFY_NONE,
+	CONF_VERIFY_OPTIONAL,
+	CONF_VERIFY_REQUIRED
+};
+
+#define CONF_CERTIFICATES_MAX 64
+
+struct conf_site_tls {
+	/* Keys `certificate` and `key`: files, the nth key belongs to the nth
+	 * certificate; NULL-terminated. NULL: no TLS. */
+	const char **certificates, **keys;
+	enum conf_tls_version min_version;
+	const char *ciphers; /* NULL: ours */
+	/* Of a listener's default site: clients that ask for a name which no
+	 * site has, or for none, are turned away in the handshake. */
+	bool refuse_unknown_names;
+	const char *client_ca;          /* key client_certificate.ca */
+	enum conf_verify client_verify; /* client_certificate.verify */
+};
+
 struct conf_site {
 	struct conf_where where;
 	size_t index;
@@ -259,6 +284,9 @@ struct conf_site {
 	bool is_default;     /* key `default` */
 	bool http2;          /* without TLS: the listener's default site's */
 	const char **listen; /* as written, NULL-terminated */
+	struct conf_site_tls tls;
+	const char *hsts;    /* value of Strict-Transport-Security, or NULL */
+	bool https_redirect; /* what comes without TLS is sent to https: */
 	struct conf_route *routes;
 	size_t n_routes;
 	const char *access_log; /* path, or NULL: the global one */
@@ -314,6 +342,9 @@ struct conf {
 	} control;
 	struct addr_range *trusted_proxies;
 	size_t n_trusted_proxies;
+	struct {
+		const char *ticket_keys; /* file, or NULL: our own */
+	} tls;
 	bool defer_accept;
 	unsigned backlog;
 	struct conf_limits limits;
@@ -340,6 +371,20 @@ void conf_to_flat(const struct conf *conf, struct strbuf *flat);
 /* Build from that text; checks everything that does not need files or users. */
 struct conf *conf_from_flat(
     const char *flat, size_t len, struct conf_errors *errors) MUST_CHECK;
+
+/* Every file that TLS needs, once for each key that names it, in the order of
+ * the configuration: the supervisor reads them, and the proxy gets them under
+ * these paths. */
+typedef int conf_tls_file_cb(const char *path, const struct conf_where *where,
+    const char *key, void *arg);
+/* Stops at the first -1 and returns it. */
+int conf_each_tls_file(
+    const struct conf *conf, conf_tls_file_cb *call, void *arg);
+
+/* Add a finding about a key of a site ("tls.key"), where it stands. -1. */
+int conf_errors_add_site(struct conf_errors *errors, const struct conf *conf,
+    const struct conf_site *site, const char *key, const char *fmt, ...)
+    PRINTF_LIKE(5, 6);
 
 /* The effective configuration, defaults included, in the syntax of the file. */
 void conf_print(const struct conf *conf, struct strbuf *to);

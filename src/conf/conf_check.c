@@ -36,6 +36,25 @@ find_element(const struct conf_node *list, size_t index)
 	return node;
 }
 
+/* Where "tls.key" stands, or as much of it as there is. */
+static void
+find_place(
+    struct conf_where *where, const struct conf_node *node, const char *key)
+{
+	struct str rest = str_of(key), part;
+
+	while (str_split(&rest, '.', &part)) {
+		char name[64];
+
+		snprintf(name, sizeof(name), "%.*s",
+		    (int)(part.len < 63 ? part.len : 63), part.ptr);
+		node = conf_node_find(node, name);
+		if (node == NULL)
+			return;
+		*where = node->where;
+	}
+}
+
 void
 conf_place_site(struct conf_place *place, const struct conf *conf,
     const struct conf_site *site, const struct conf_route *route,
@@ -55,9 +74,23 @@ conf_place_site(struct conf_place *place, const struct conf *conf,
 	}
 	snprintf(place->path, sizeof(place->path), "sites[%zu]%s%s%.60s",
 	    site->index, below, key == NULL ? "" : ".", key == NULL ? "" : key);
-	node = key == NULL ? NULL : conf_node_find(node, key);
-	if (node != NULL)
-		place->where = node->where;
+	if (key != NULL)
+		find_place(&place->where, node, key);
+}
+
+int
+conf_errors_add_site(struct conf_errors *errors, const struct conf *conf,
+    const struct conf_site *site, const char *key, const char *fmt, ...)
+{
+	struct conf_place place;
+	va_list args;
+	char text[1024];
+
+	conf_place_site(&place, conf, site, NULL, key);
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	return conf_errors_add(errors, &place.where, place.path, "%s", text);
 }
 
 struct check {

@@ -215,6 +215,55 @@ check_action(const struct check *check)
 	}
 }
 
+static size_t
+count_texts(const char *const *texts)
+{
+	size_t count = 0;
+
+	while (texts != NULL && texts[count] != NULL)
+		count++;
+	return count;
+}
+
+/* RFC 6797 section 6.1, as far as a typing error would be costly. */
+static void
+check_hsts(const struct check *check)
+{
+	const char *value = check->site->hsts;
+
+	if (value == NULL)
+		return;
+	if (strncmp(value, "max-age=", 8) != 0 || value[8] < '0' ||
+	    value[8] > '9' || strpbrk(value, "\"\\,") != NULL)
+		refuse_site(check, "hsts",
+		    "\"%.60s\" is not of the form "
+		    "\"max-age=31536000; includeSubDomains\"",
+		    value);
+}
+
+static void
+check_tls(const struct check *check)
+{
+	const struct conf_site_tls *tls = &check->site->tls;
+	size_t n = count_texts(tls->certificates);
+
+	if (n != count_texts(tls->keys))
+		refuse_site(check, "tls.key",
+		    "there are %zu certificates and %zu keys", n,
+		    count_texts(tls->keys));
+	if (tls->certificates != NULL && n == 0)
+		refuse_site(check, "tls.certificate", "is empty");
+	if (n > CONF_CERTIFICATES_MAX)
+		refuse_site(check, "tls.certificate",
+		    "names more than %d files", CONF_CERTIFICATES_MAX);
+	if (tls->client_ca != NULL && tls->client_verify == CONF_VERIFY_NONE)
+		refuse_site(check, "tls.client_certificate.verify",
+		    "is missing: \"optional\" or \"required\"");
+	if (tls->client_ca == NULL && tls->client_verify != CONF_VERIFY_NONE)
+		refuse_site(check, "tls.client_certificate.ca", "is missing");
+	check_hsts(check);
+}
+
 static bool
 matches_all(const struct conf_route *route)
 {
@@ -238,6 +287,7 @@ check_site(struct check *check)
 		    "is missing or empty; for example listen = [ \"80\" ]");
 	for (const char **at = site->names; *at != NULL; at++)
 		check_host(check, *at);
+	check_tls(check);
 	for (size_t i = 0; i < site->n_routes; i++) {
 		check->route = &site->routes[i];
 		if (check->route->paths == NULL)

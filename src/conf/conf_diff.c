@@ -63,6 +63,7 @@ conf_same_member(const struct conf_key *key, const void *a, const void *b)
 		memcpy(&other, member_of(key, b), sizeof(other));
 		return same_text(one, other);
 	case CONF_TYPE_STRINGS:
+	case CONF_TYPE_PATHS:
 	case CONF_TYPE_PAIRS:
 		memcpy(&one, member_of(key, a), sizeof(one));
 		memcpy(&other, member_of(key, b), sizeof(other));

@@ -99,6 +99,16 @@ const struct conf_key conf_keys[] = {
 		"X-Forwarded fields are believed: ranges such as "
 		"\"10.0.0.0/8\", or \"unix\" for all clients of unix "
 		"sockets." },
+	{ .path = "tls", .type = CONF_TYPE_GROUP, .unstored = true,
+	    .help = "What all sites with TLS share." },
+	{ .path = "tls.ticket_keys", .type = CONF_TYPE_PATH,
+	    .min = 1, .max = PATH_BYTES, .preset_text = "made by scalwsd",
+	    IN(conf, tls.ticket_keys),
+	    .help = "File of the keys of session tickets, for several "
+		"machines that serve the same sites: 80 random bytes a key, "
+		"up to 16 of them; the first makes tickets, all of them open "
+		"some. It is read again when it changes. Without it scalwsd "
+		"makes keys of its own and changes them every 8 hours." },
 	{ .path = "defer_accept", .type = CONF_TYPE_BOOL,
 	    .needs = CONF_NEEDS_RESTART, .preset = "true",
 	    IN(conf, defer_accept),
@@ -553,9 +563,58 @@ const struct conf_key conf_keys[] = {
 	{ .path = "sites.*.listen", .type = CONF_TYPE_STRINGS,
 	    .required = CONF_FOR_ALL, .max = 200, IN(conf_site, listen),
 	    .help = "\"80\" (every address), \"127.0.0.1:80\", \"[::1]:80\" or "
-		"\"unix:/run/x.sock\"." },
-	{ .path = "sites.*.tls", .type = CONF_TYPE_ABSENT,
-	    .help = "TLS" },
+		"\"unix:/run/x.sock\"; with TLS as in \"443 tls\"." },
+	{ .path = "sites.*.tls", .type = CONF_TYPE_GROUP, .unstored = true,
+	    .help = "Certificate and rules of its TLS listeners." },
+	{ .path = "sites.*.tls.certificate", .type = CONF_TYPE_PATHS,
+	    .min = 1, .max = PATH_BYTES, IN(conf_site, tls.certificates),
+	    .help = "PEM file of the certificate and those between it and "
+		"its root; or a list of such files: of RSA and ECDSA, or for "
+		"different names. scalwsd reads it before it gives up its "
+		"rights." },
+	{ .path = "sites.*.tls.key", .type = CONF_TYPE_PATHS,
+	    .min = 1, .max = PATH_BYTES, IN(conf_site, tls.keys),
+	    .help = "PEM file of its private key, without a pass phrase; "
+		"one for each certificate, in their order." },
+	{ .path = "sites.*.tls.min_version", .type = CONF_TYPE_CHOICE,
+	    .preset = "1.2", CHOICES("1.2", "1.3"),
+	    IN(conf_site, tls.min_version),
+	    .help = "Oldest version of TLS." },
+	{ .path = "sites.*.tls.ciphers", .type = CONF_TYPE_STRING,
+	    .min = 1, .max = 1000, IN(conf_site, tls.ciphers),
+	    .preset_text = "ECDHE with AES-GCM and ChaCha20",
+	    .help = "Ciphers in order of preference, as in openssl-ciphers(1); "
+		"names that begin with TLS_ are those of TLS 1.3." },
+	{ .path = "sites.*.tls.refuse_unknown_names", .type = CONF_TYPE_BOOL,
+	    .preset = "false", IN(conf_site, tls.refuse_unknown_names),
+	    .help = "Where this site is the default: turn away, in the "
+		"handshake, who asks for a name that no site has, or for "
+		"none. Else such a client gets this site's certificate." },
+	{ .path = "sites.*.tls.client_certificate", .type = CONF_TYPE_GROUP,
+	    .unstored = true,
+	    .help = "Certificates that clients show. Apps get the result in "
+		"X-SSL-Client-Verify (SUCCESS or NONE) and, from the "
+		"certificate, X-SSL-Client-Subject and "
+		"X-SSL-Client-Fingerprint (SHA-256); what clients send under "
+		"these names is dropped, always." },
+	{ .path = "sites.*.tls.client_certificate.ca", .type = CONF_TYPE_PATH,
+	    .min = 1, .max = PATH_BYTES, IN(conf_site, tls.client_ca),
+	    .help = "PEM file of the roots that sign them." },
+	{ .path = "sites.*.tls.client_certificate.verify",
+	    .type = CONF_TYPE_CHOICE, .preset = "none",
+	    CHOICES("none", "optional", "required"),
+	    IN(conf_site, tls.client_verify),
+	    .help = "Whether there must be one; a bad one is refused always. "
+		"A request that came by a connection for another site's name "
+		"gets 421." },
+	{ .path = "sites.*.hsts", .type = CONF_TYPE_STRING,
+	    .min = 1, .max = 200, IN(conf_site, hsts),
+	    .help = "Strict-Transport-Security of answers over TLS: "
+		"\"max-age=31536000\", also with \"; includeSubDomains\"." },
+	{ .path = "sites.*.https_redirect", .type = CONF_TYPE_BOOL,
+	    .preset = "false", IN(conf_site, https_redirect),
+	    .help = "Send requests that came without TLS to the same address "
+		"with https (308), but for /.well-known/acme-challenge/." },
 	{ .path = "sites.*.http2", .type = CONF_TYPE_BOOL,
 	    .preset = "true", IN(conf_site, http2),
 	    .help = "Speak HTTP/2 too. Without TLS, where clients must know "

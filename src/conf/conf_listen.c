@@ -23,6 +23,7 @@ struct making {
 	struct hash_map *names;   /* "LISTENER NAME" -> struct conf_site */
 	struct conf_place place;
 	const struct conf_site *site;
+	bool tls; /* the address at hand */
 };
 
 static void PRINTF_LIKE(2, 3)
@@ -38,6 +39,12 @@ static void PRINTF_LIKE(2, 3)
 	    making->place.path, "%s", text);
 }
 
+static const char *
+with_tls(bool tls)
+{
+	return tls ? "with TLS" : "without TLS";
+}
+
 static struct conf_listener *
 get_listener(struct making *making, const struct addr *addr, bool optional)
 {
@@ -50,6 +57,11 @@ get_listener(struct making *making, const struct addr *addr, bool optional)
 	if (listener != NULL) {
 		/* Named alone by another site: then it must be there. */
 		listener->optional = listener->optional && optional;
+		if (listener->tls != making->tls)
+			refuse(making, "%s is %s at %s:%d and %s here",
+			    listener->text, with_tls(listener->tls),
+			    listener->where.file, listener->where.line,
+			    with_tls(making->tls));
 		return listener;
 	}
 	listener = &conf->listeners[conf->n_listeners++];
@@ -58,6 +70,7 @@ get_listener(struct making *making, const struct addr *addr, bool optional)
 	listener->addr = *addr;
 	listener->v6only = addr->u.sa.sa_family == AF_INET6;
 	listener->optional = optional;
+	listener->tls = making->tls;
 	if (hash_map_add(making->by_text, str_of(text), listener) == -1)
 		return NULL;
 	return listener;
@@ -183,23 +196,35 @@ try_port(struct making *making, struct str text)
 	return true;
 }
 
+/* What stands behind the address. */
 static void
-add_listen(struct making *making, const char *text)
+read_options(struct making *making, struct str rest, const char *text)
 {
-	struct str rest = str_trim(str_of(text)), first = rest, option;
-	struct addr addr;
-	bool is_port = str_split(&rest, ' ', &first) && try_port(making, first);
+	struct str option;
 
+	making->tls = false;
 	while (str_split(&rest, ' ', &option)) {
 		if (str_eq(option, STR("tls")))
-			refuse(making, "\"%.80s\": tls is not in this build",
-			    text);
+			making->tls = true;
 		else if (option.len > 0)
 			refuse(making, "\"%.80s\": there is no option \"%.*s\"",
 			    text, (int)(option.len > 40 ? 40 : option.len),
 			    option.ptr);
 	}
-	if (is_port)
+	if (making->tls && making->site->tls.certificates == NULL)
+		refuse(
+		    making, "\"%.80s\": the site has no tls.certificate", text);
+}
+
+static void
+add_listen(struct making *making, const char *text)
+{
+	struct str rest = str_trim(str_of(text)), first = rest;
+	struct addr addr;
+	bool is_split = str_split(&rest, ' ', &first);
+
+	read_options(making, rest, text);
+	if (is_split && try_port(making, first))
 		return;
 	switch (addr_parse(first, &addr)) {
 	case ADDR_OK:

@@ -47,6 +47,8 @@ type_name(const struct conf_key *key)
 		return "word";
 	case CONF_TYPE_STRINGS:
 		return "text|list";
+	case CONF_TYPE_PATHS:
+		return "file|list";
 	case CONF_TYPE_PAIRS:
 	case CONF_TYPE_FIELDS:
 		return "group|list";

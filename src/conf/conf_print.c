@@ -198,6 +198,7 @@ is_set(const struct conf_key *key, const void *object)
 	case CONF_TYPE_WORD:
 		return key->none || text_of(key, object) != NULL;
 	case CONF_TYPE_STRINGS:
+	case CONF_TYPE_PATHS:
 	case CONF_TYPE_PAIRS:
 		return text_of(key, object) != NULL;
 	case CONF_TYPE_FIELDS:
@@ -269,6 +270,7 @@ put_value(struct strbuf *to, const struct conf_key *key, const void *object)
 		strbuf_printf(to, "\"%03o\"", (unsigned)number_of(key, object));
 		return;
 	case CONF_TYPE_STRINGS:
+	case CONF_TYPE_PATHS:
 	case CONF_TYPE_PAIRS:
 		memcpy(&pointer, member_of(key, object), sizeof(pointer));
 		put_texts(to, pointer);

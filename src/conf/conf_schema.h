@@ -24,6 +24,7 @@ enum conf_type {
 	CONF_TYPE_CHOICE,   /* one of `choices`: enum */
 	CONF_TYPE_WORD,     /* one of `choices`: const char * */
 	CONF_TYPE_STRINGS,  /* a text or a list: const char **, NULL at end */
+	CONF_TYPE_PATHS,    /* the same of file names, made absolute */
 	CONF_TYPE_PAIRS,    /* { NAME = "value"; } or [ "NAME=value" ]:
 			     * const char ** of "NAME=value", NULL at end */
 	CONF_TYPE_FIELDS,   /* { Name = "value"; }: struct conf_field */

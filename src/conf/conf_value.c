@@ -251,6 +251,23 @@ make_absolute(struct conf_walk *walk, const struct conf_node *node)
 	return path;
 }
 
+/* The tree keeps the whole name: it is what the proxy is told. */
+static int
+complete_path(struct conf_walk *walk, struct conf_node *node)
+{
+	const char *path = node->text;
+
+	if (has_control(path))
+		return conf_walk_error(walk, node, "has control characters");
+	if (path[0] != '/')
+		path = walk->files ? make_absolute(walk, node) : NULL;
+	if (path == NULL)
+		return conf_walk_error(walk, node,
+		    "\"%.*s\" does not begin with /", SHOWN, node->text);
+	node->text = path;
+	return 0;
+}
+
 static int
 read_string(struct conf_walk *walk, const struct conf_key *key,
     struct conf_node *node, void *object)
@@ -265,13 +282,10 @@ read_string(struct conf_walk *walk, const struct conf_key *key,
 		return -1;
 	else if (key->type != CONF_TYPE_TEXT && has_control(text))
 		return conf_walk_error(walk, node, "has control characters");
-	else if (key->type == CONF_TYPE_PATH && text[0] != '/') {
-		text = walk->files ? make_absolute(walk, node) : NULL;
-		if (text == NULL)
-			return conf_walk_error(walk, node,
-			    "\"%.*s\" does not begin with /", SHOWN,
-			    node->text);
-		node->text = text;
+	else if (key->type == CONF_TYPE_PATH) {
+		if (complete_path(walk, node) == -1)
+			return -1;
+		text = node->text;
 	}
 	memcpy(member_of(key, object), &text, sizeof(text));
 	return 0;
@@ -279,11 +293,11 @@ read_string(struct conf_walk *walk, const struct conf_key *key,
 
 static int
 read_strings(struct conf_walk *walk, const struct conf_key *key,
-    const struct conf_node *node, void *object)
+    struct conf_node *node, void *object)
 {
 	bool single = node->type == CONF_NODE_STRING;
 	size_t count = single ? 1 : node->count, i = 0;
-	const struct conf_node *element = single ? node : node->first;
+	struct conf_node *element = single ? node : node->first;
 	const char **texts;
 
 	if (!single && node->type != CONF_NODE_LIST)
@@ -292,7 +306,9 @@ read_strings(struct conf_walk *walk, const struct conf_key *key,
 	for (; i < count; i++, element = element->next) {
 		if (element->type != CONF_NODE_STRING)
 			return refuse_type(walk, element, "texts in quotes");
-		if (check_length(walk, key, element, element->text) == -1)
+		if (check_length(walk, key, element, element->text) == -1 ||
+		    (key->type == CONF_TYPE_PATHS &&
+			complete_path(walk, element) == -1))
 			return -1;
 		texts[i] = element->text;
 	}
@@ -525,6 +541,7 @@ conf_value_read(struct conf_walk *walk, const struct conf_key *key,
 	case CONF_TYPE_WORD:
 		return read_choice(walk, key, node, object);
 	case CONF_TYPE_STRINGS:
+	case CONF_TYPE_PATHS:
 		return read_strings(walk, key, node, object);
 	case CONF_TYPE_PAIRS:
 		return read_pairs(walk, key, node, object);

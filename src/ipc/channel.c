@@ -143,6 +143,29 @@ channel_get_listen(struct frame_in *in, struct channel_listen *message)
 }
 
 void
+channel_put_secret(
+    struct frame_out *out, uint16_t kind, const struct channel_secret *message)
+{
+	frame_begin(out, kind);
+	frame_put_u32(out, message->serial);
+	frame_put_u32(out, message->kind);
+	frame_put_text(out, message->path);
+	frame_put_fd(out, message->fd);
+}
+
+int
+channel_get_secret(struct frame_in *in, struct channel_secret *message)
+{
+	message->serial = frame_get_u32(in);
+	message->kind = frame_get_u32(in);
+	message->path = frame_get_text(in);
+	message->fd = frame_take_fd(in);
+	return finish(in, message->kind == CHANNEL_SECRET_FILE
+			      ? message->path[0] != '\0'
+			      : message->kind == CHANNEL_SECRET_TICKETS);
+}
+
+void
 channel_put_serial(
     struct frame_out *out, uint16_t kind, const struct channel_serial *message)
 {

@@ -5,12 +5,12 @@
  * old proxy may still be draining.
  *
  * Order: the proxy says HELLO first, the supervisor answers HELLO (its layout
- * never changes). Then PREPARE, LISTEN..., (all frames of one serial) LOADED ->
- * PREPARED or REJECTED; COMMIT or ABORT. REJECTED ends its serial: no ABORT
- * need follow. READY follows every COMMIT, when every worker runs on it and
- * polls its listeners and the old ones are closed; RETIRED when nothing runs on
- * an older configuration any more. Peers and app states may be told from the
- * first HELLO on, they belong to no serial.
+ * never changes). Then PREPARE, SECRET..., LISTEN..., (all frames of one
+ * serial) LOADED -> PREPARED or REJECTED; COMMIT or ABORT. REJECTED ends its
+ * serial: no ABORT need follow. READY follows every COMMIT, when every worker
+ * runs on it and polls its listeners and the old ones are closed; RETIRED when
+ * nothing runs on an older configuration any more. Peers and app states may be
+ * told from the first HELLO on, they belong to no serial.
  *
  * The slots of a capped instance are leased. A proxy has as many as its first
  * ANNOUNCE said, plus LEND, minus RELEASED; only these change the number, each
@@ -72,6 +72,9 @@ enum channel_type {
 			  draining: each that waits for a slot */
 	CHANNEL_QUIET, /* only streams are open to a withdrawn instance */
 	CHANNEL_STUCK, /* a process goes on with what nobody waits for */
+
+	/* supervisor -> proxy again */
+	CHANNEL_SECRET, /* a file that TLS needs, or the ticket keys */
 };
 
 enum channel_protocol { CHANNEL_HTTP = 1, CHANNEL_FASTCGI = 2 };
@@ -103,6 +106,23 @@ struct channel_listen {
 	uint32_t reuseport;
 	uint32_t n_fds;
 	int fds[FRAME_FDS_MAX];
+};
+
+enum channel_secret_kind {
+	/* A certificate, key or CA file that the configuration of that serial
+	 * names as `path`; once for each path. */
+	CHANNEL_SECRET_FILE = 1,
+	/* The keys of session tickets (80 bytes each, the first one
+	 * makes tickets). Belongs to no serial; counts at once. */
+	CHANNEL_SECRET_TICKETS,
+};
+
+/* SECRET: fd is a sealed memfd, which is closed as soon as it is read. */
+struct channel_secret {
+	uint32_t serial;
+	uint32_t kind;
+	const char *path; /* TICKETS: "" */
+	int fd;
 };
 
 /* LOADED, COMMIT, ABORT, PREPARED, READY, RETIRED: a serial alone. REJECTED
@@ -234,6 +254,7 @@ struct channel_stats {
 CHANNEL_MESSAGE(hello, channel_hello);     /* HELLO */
 CHANNEL_MESSAGE(prepare, channel_prepare); /* PREPARE */
 CHANNEL_MESSAGE(listen, channel_listen);   /* LISTEN */
+CHANNEL_MESSAGE(secret, channel_secret);   /* SECRET */
 /* LOADED COMMIT ABORT PREPARED REJECTED READY RETIRED */
 CHANNEL_MESSAGE(serial, channel_serial);
 CHANNEL_MESSAGE(announce, channel_announce); /* ANNOUNCE */

@@ -38,6 +38,7 @@ try_with_fds(void)
 	struct channel_prepare prepare;
 	struct channel_listen listened;
 	struct channel_reopen reopen;
+	struct channel_secret secret;
 
 	switch (in.type) {
 	case CHANNEL_PREPARE:
@@ -52,6 +53,12 @@ try_with_fds(void)
 			return false;
 		channel_put_listen(&out, in.type, &listened);
 		close_all(listened.fds, listened.n_fds);
+		return true;
+	case CHANNEL_SECRET:
+		if (channel_get_secret(&in, &secret) == -1)
+			return false;
+		channel_put_secret(&out, in.type, &secret);
+		close_all(&secret.fd, 1);
 		return true;
 	default:
 		if (channel_get_reopen(&in, &reopen) == -1)
@@ -102,6 +109,7 @@ try_message(void)
 		TRY(stats)
 	case CHANNEL_PREPARE:
 	case CHANNEL_LISTEN:
+	case CHANNEL_SECRET:
 	case CHANNEL_REOPEN_LOGS:
 		return try_with_fds();
 	default:

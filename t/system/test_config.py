@@ -188,12 +188,11 @@ def test_app_user(port, user):
     refused(text, "scalws.conf:", "apps.api", "user")
 
 
-def test_tls_is_not_in_this_build(port):
+def test_tls_without_a_certificate(port):
     refused({"sites": [{"names": ["example.com"],
                         "listen": [f"127.0.0.1:{port} tls"],
-                        "tls": {"certificate": "/x.pem", "key": "/x.key"},
                         "routes": [RESPOND]}]},
-            "scalws.conf:", "not in this build")
+            "scalws.conf:", "sites[0].listen", "no tls.certificate")
 
 
 def test_host_name_as_peer(port):

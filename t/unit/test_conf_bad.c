@@ -216,11 +216,30 @@ static const struct {
 	    "sites[0].rotues: there is no such key; did you mean \"routes\"" },
 	{ USER "sites = ( { listen = \"443 tls\"; routes = ( "
 	       "{ respond = { }; } ); } );\n",
-	    "scalws.conf:2: sites[0].listen: \"443 tls\": tls is not in this "
-	    "build" },
+	    "scalws.conf:2: sites[0].listen: \"443 tls\": the site has no "
+	    "tls.certificate" },
 	{ USER "sites = ( { listen = \"80\"; tls = { key = \"/x\"; }; "
 	       "routes = ( { respond = { }; } ); } );\n",
-	    "sites[0].tls: TLS is not in this build" },
+	    "scalws.conf:2: sites[0].tls.key: there are 0 certificates and 1 "
+	    "keys" },
+	{ USER "sites = ( { listen = \"80\"; tls = { certificate = [ ]; "
+	       "key = [ ]; }; routes = ( { respond = { }; } ); } );\n",
+	    "sites[0].tls.certificate: is empty" },
+	{ USER "sites = ( { listen = \"80\"; tls = { client_certificate = "
+	       "{ ca = \"/x\"; }; }; routes = ( { respond = { }; } ); } );\n",
+	    "sites[0].tls.client_certificate.verify: is missing" },
+	{ USER "sites = ( { listen = \"80\"; tls = { client_certificate = "
+	       "{ verify = \"required\"; }; }; routes = "
+	       "( { respond = { }; } ); } );\n",
+	    "sites[0].tls.client_certificate.ca: is missing" },
+	{ USER "sites = ( { listen = \"443 tls\"; tls = { certificate = "
+	       "\"/c\"; key = \"/k\"; }; routes = ( { respond = { }; } ); }, "
+	       "{ listen = \"0.0.0.0:443\"; routes = ( { respond = { }; } ); "
+	       "} );\n",
+	    "sites[1].listen: 0.0.0.0:443 is with TLS at" },
+	{ USER "sites = ( { listen = \"80\"; hsts = \"31536000\"; "
+	       "routes = ( { respond = { }; } ); } );\n",
+	    "sites[0].hsts: \"31536000\" is not of the form" },
 	{ USER "sites = ( { listen = \"80 fast\"; routes = ( "
 	       "{ respond = { }; } ); } );\n",
 	    "sites[0].listen: \"80 fast\": there is no option \"fast\"" },

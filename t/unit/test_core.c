@@ -262,7 +262,7 @@ new_snapshot(const char *text, struct conf_errors *errors)
 	unlink(path);
 	ck_assert_msg(conf != NULL, "%s", errors->text.ptr);
 	return snapshot_new(
-	    conf, 1, 1, NULL, 0, handlers, &env, on_unused, NULL, errors);
+	    conf, 1, 1, NULL, 0, handlers, &env, NULL, on_unused, NULL, errors);
 }
 
 static void

@@ -1,0 +1,459 @@
+/*
+ * TLS as the transport of an io: OpenSSL above our own BIO, which reads from
+ * the socket and writes into the worker's buffer. What is encrypted in one call
+ * leaves in one write; what the socket does not take waits in the io's queue as
+ * ciphertext. Chooses no certificate and knows no HTTP.
+ */
+#include "proxy/core/tls_io.h"
+
+#include <errno.h>
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <string.h>
+
+#include "proxy/core/tls_worker.h"
+#include "src/base/log.h"
+#include "src/base/mem.h"
+
+/* Until so much has left, or after a pause, records of long writes are short:
+ * a client can use what came before the network has seen how much it bears. */
+#define COLD_BYTES (64u << 10)
+#define COLD_RECORD_BYTES 4096
+#define COLD_AFTER_MS 1000
+
+struct tls {
+	SSL *ssl; /* NULL: there was no memory for it */
+	struct io *io;
+	tls_choose_cb *choose;
+	const char *why;
+	struct list waiting; /* for its turn, in the worker's list */
+	int64_t sent_ms;     /* tick of the last record */
+	uint32_t warm_bytes; /* sent without a pause */
+	int error;           /* errno of the socket, or 0 */
+	bool has_begun;      /* its first turn has come */
+	bool is_up;          /* the handshake is done */
+	bool has_failed;     /* nothing more may be asked of `ssl` */
+	bool is_dry;         /* the socket gave all it had, in this call */
+	bool said_close;     /* close_notify */
+	bool offers_h2;      /* the site does */
+	uint8_t site_id[TLS_SITE_ID_BYTES];
+};
+
+/* ---- the BIO ---- */
+
+static int
+bio_read(BIO *bio, char *to, int room)
+{
+	struct tls *tls = BIO_get_data(bio);
+	ssize_t n;
+
+	BIO_clear_retry_flags(bio);
+	if (tls->is_dry) {
+		BIO_set_retry_read(bio);
+		return -1;
+	}
+	n = io_receive(tls->io, to, (size_t)room);
+	/* A short read has emptied the socket; the end is asked for anew. */
+	tls->is_dry = n != 0 && n < room;
+	if (n == -1 && errno == EAGAIN)
+		BIO_set_retry_read(bio);
+	else if (n == -1)
+		tls->error = errno;
+	return (int)n;
+}
+
+static void
+flush(struct tls *tls)
+{
+	struct tls_worker *worker = tls->io->worker->tls;
+	struct iovec all = { worker->out, worker->out_len };
+
+	if (worker->out_len == 0)
+		return;
+	worker->out_len = 0;
+	io_send(tls->io, &all, 1);
+}
+
+static int
+bio_write(BIO *bio, const char *from, int len)
+{
+	struct tls *tls = BIO_get_data(bio);
+	struct tls_worker *worker = tls->io->worker->tls;
+	size_t room = TLS_WRITE_BYTES + TLS_RECORD_ROOM - worker->out_len;
+
+	BIO_clear_retry_flags(bio);
+	if ((size_t)len > room) {
+		flush(tls);
+		room = TLS_WRITE_BYTES + TLS_RECORD_ROOM;
+	}
+	if ((size_t)len > room)
+		len = (int)room;
+	memcpy(worker->out + worker->out_len, from, (size_t)len);
+	worker->out_len += (size_t)len;
+	return len;
+}
+
+static long
+bio_ctrl(BIO *bio, int command, long number, void *pointer)
+{
+	return command == BIO_CTRL_FLUSH ? 1 : 0;
+}
+
+struct bio_method_st *
+tls_io_method(void)
+{
+	BIO_METHOD *method = BIO_meth_new(
+	    BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "scalws io");
+
+	if (method == NULL)
+		return NULL;
+	BIO_meth_set_read(method, bio_read);
+	BIO_meth_set_write(method, bio_write);
+	BIO_meth_set_ctrl(method, bio_ctrl);
+	return method;
+}
+
+/* ---- results ---- */
+
+/* What OpenSSL did not do, as read(2) would say it. */
+static ssize_t
+failure(struct tls *tls, int result)
+{
+	unsigned long code;
+
+	switch (SSL_get_error(tls->ssl, result)) {
+	case SSL_ERROR_WANT_READ:
+		errno = EAGAIN;
+		return -1;
+	case SSL_ERROR_ZERO_RETURN:
+		return 0;
+	case SSL_ERROR_SYSCALL:
+		/* Without close_notify it may have been cut by anybody. */
+		tls->has_failed = true;
+		tls->why = "closed without close_notify";
+		errno = tls->error != 0 ? tls->error : ECONNRESET;
+		return -1;
+	default:
+		break;
+	}
+	code = ERR_peek_error();
+	tls->why = code == 0 ? NULL : ERR_reason_error_string(code);
+	ERR_clear_error();
+	tls->has_failed = true;
+	errno = EPROTO;
+	return -1;
+}
+
+/* ---- reading ---- */
+
+static ssize_t
+tls_read(struct io *io, void *to, size_t room)
+{
+	struct tls *tls = io->transport;
+	size_t got = 0, n = 0;
+	int result = 1;
+	ssize_t failed = 1;
+
+	io->has_more = false;
+	if (tls->has_failed) {
+		errno = tls->error != 0 ? tls->error : ECONNRESET;
+		return -1;
+	}
+	tls->is_dry = false;
+	while (got < room) {
+		result =
+		    SSL_read_ex(tls->ssl, (char *)to + got, room - got, &n);
+		if (result != 1)
+			break;
+		got += n;
+		if (tls->is_dry && !SSL_has_pending(tls->ssl))
+			break;
+	}
+	if (result != 1)
+		failed = failure(tls, result);
+	/* A new key, or its confirmation. */
+	flush(tls);
+	if (got == 0)
+		return failed;
+	if (result == 1)
+		io->has_more = got == room && SSL_has_pending(tls->ssl);
+	else
+		io->has_more = failed == 0 || errno != EAGAIN;
+	return (ssize_t)got;
+}
+
+/* ---- writing ---- */
+
+static size_t
+record_bytes(const struct tls *tls, size_t left)
+{
+	return left <= TLS_RECORD_BYTES || tls->warm_bytes >= COLD_BYTES
+		   ? TLS_RECORD_BYTES
+		   : COLD_RECORD_BYTES;
+}
+
+static void
+put_record(struct tls *tls, const char *from, size_t len)
+{
+	size_t done;
+	int result;
+
+	if (tls->has_failed)
+		return;
+	result = SSL_write_ex(tls->ssl, from, len, &done);
+	if (result != 1) {
+		if (failure(tls, result) == 0 || errno == EAGAIN)
+			tls->has_failed = true; /* cannot be: it all fits */
+		io_break(tls->io, EPROTO);
+		return;
+	}
+	tls->warm_bytes += (uint32_t)len;
+	if (tls->io->worker->tls->out_len >= TLS_WRITE_BYTES)
+		flush(tls);
+}
+
+static void
+note_pause(struct tls *tls)
+{
+	int64_t now_ms = tls->io->worker->tick_ms;
+
+	if (now_ms - tls->sent_ms >= COLD_AFTER_MS ||
+	    tls->warm_bytes > UINT32_MAX / 2)
+		tls->warm_bytes =
+		    now_ms - tls->sent_ms >= COLD_AFTER_MS ? 0 : COLD_BYTES;
+	tls->sent_ms = now_ms;
+}
+
+static void
+tls_seal(struct io *io, const struct iovec *from, int count)
+{
+	struct tls *tls = io->transport;
+	char *plain = io->worker->tls->plain;
+	size_t left = 0, held = 0, most;
+
+	for (int i = 0; i < count; i++)
+		left += from[i].iov_len;
+	note_pause(tls);
+	most = record_bytes(tls, left);
+	for (int i = 0; i < count; i++) {
+		const char *at = from[i].iov_base;
+		size_t len = from[i].iov_len;
+
+		while (len > 0) {
+			size_t n = len < most - held ? len : most - held;
+
+			/* Head and body share a record; what fills one by
+			 * itself is not copied. */
+			if (held == 0 && (n == most || n == left)) {
+				put_record(tls, at, n);
+			} else {
+				memcpy(plain + held, at, n);
+				held += n;
+			}
+			if (held == most || (held > 0 && n == left)) {
+				put_record(tls, plain, held);
+				held = 0;
+			}
+			at += n;
+			len -= n;
+			left -= n;
+			if (held == 0)
+				most = record_bytes(tls, left);
+		}
+	}
+	flush(tls);
+}
+
+static void
+tls_say_close(struct io *io)
+{
+	struct tls *tls = io->transport;
+
+	if (!tls->is_up || tls->has_failed || tls->said_close)
+		return;
+	tls->said_close = true;
+	if (SSL_shutdown(tls->ssl) < 0)
+		ERR_clear_error();
+	flush(tls);
+}
+
+/* ---- the handshake ---- */
+
+static enum io_protocol
+agreed_protocol(const SSL *ssl)
+{
+	const unsigned char *name;
+	unsigned len;
+
+	SSL_get0_alpn_selected(ssl, &name, &len);
+	if (len == 2 && memcmp(name, "h2", 2) == 0)
+		return IO_PROTOCOL_H2;
+	if (len == 8 && memcmp(name, "http/1.1", 8) == 0)
+		return IO_PROTOCOL_HTTP1;
+	return IO_PROTOCOL_NONE;
+}
+
+static enum io_handshake
+tls_handshake(struct io *io)
+{
+	struct tls *tls = io->transport;
+	int result;
+	ssize_t failed = 1;
+
+	if (tls->ssl == NULL)
+		return IO_HANDSHAKE_FAILED;
+	if (list_is_linked(&tls->waiting))
+		return IO_HANDSHAKE_QUEUED;
+	if (!tls->has_begun && !tls_worker_may_begin(io->worker->tls)) {
+		list_push_back(&io->worker->tls->waiting, &tls->waiting);
+		tls_worker_pump(io->worker->tls);
+		return IO_HANDSHAKE_QUEUED;
+	}
+	tls->has_begun = true;
+	tls->is_dry = false;
+	result = SSL_do_handshake(tls->ssl);
+	if (result != 1)
+		failed = failure(tls, result);
+	flush(tls); /* of a failed one: why, for the client */
+	if (result != 1)
+		return failed == -1 && errno == EAGAIN ? IO_HANDSHAKE_WAITS
+						       : IO_HANDSHAKE_FAILED;
+	tls->is_up = true;
+	io->protocol = (uint8_t)agreed_protocol(tls->ssl);
+	io->has_more = SSL_has_pending(tls->ssl);
+	return IO_HANDSHAKE_DONE;
+}
+
+void
+tls_begin_next(struct tls_worker *worker)
+{
+	struct list *node = list_first(&worker->waiting);
+	struct tls *tls = LIST_ENTRY(node, struct tls, waiting);
+
+	list_remove(node);
+	tls->has_begun = true;
+	io_handshake(tls->io);
+}
+
+/* ---- begin and end ---- */
+
+static void
+tls_close(struct io *io)
+{
+	struct tls *tls = io->transport;
+
+	if (!io->broken && !io->is_cut && io->out_bytes == 0)
+		tls_say_close(io);
+	io->transport = NULL;
+	list_remove(&tls->waiting);
+	SSL_free(tls->ssl);
+	pool_of_put(&io->worker->tls->connections, tls);
+}
+
+static const struct io_ops io_tls = {
+	.name = "TLS",
+	.read = tls_read,
+	.seal = tls_seal,
+	.handshake = tls_handshake,
+	.shutdown = tls_say_close,
+	.close = tls_close,
+};
+
+size_t
+tls_bytes(void)
+{
+	return sizeof(struct tls);
+}
+
+static struct tls *
+begin(struct io *io, SSL_CTX *context)
+{
+	struct tls_worker *worker = io->worker->tls;
+	struct tls *tls = pool_of_get(&worker->connections);
+	BIO *bio = BIO_new(worker->method);
+
+	memset(tls, 0, sizeof(*tls));
+	tls->io = io;
+	tls->ssl = bio == NULL ? NULL : SSL_new(context);
+	if (tls->ssl == NULL) {
+		tls->has_failed = true;
+		tls->why = "no memory";
+		BIO_free(bio);
+	} else {
+		BIO_set_data(bio, tls);
+		BIO_set_init(bio, 1);
+		SSL_set_bio(tls->ssl, bio, bio);
+		SSL_set_app_data(tls->ssl, tls);
+	}
+	io->ops = &io_tls;
+	io->transport = tls;
+	io->is_shaking = true;
+	return tls;
+}
+
+void
+tls_accept(struct io *io, tls_choose_cb *choose)
+{
+	struct tls *tls = begin(io, io->worker->tls->base);
+
+	tls->choose = choose;
+	if (tls->ssl != NULL)
+		SSL_set_accept_state(tls->ssl);
+}
+
+/* ---- questions ---- */
+
+struct tls_worker *
+tls_worker_of(const struct ssl_st *ssl)
+{
+	const struct tls *tls = SSL_get_app_data(ssl);
+
+	return tls->io->worker->tls;
+}
+
+const struct tls_site *
+tls_chosen(struct ssl_st *ssl, struct str name)
+{
+	struct tls *tls = SSL_get_app_data(ssl);
+	const struct tls_site *site = tls->choose(tls->io, name);
+
+	if (site != NULL) {
+		memcpy(tls->site_id, tls_site_id(site), sizeof(tls->site_id));
+		tls->offers_h2 = tls_site_offers_h2(site);
+	}
+	return site;
+}
+
+bool
+tls_offers_h2(const struct ssl_st *ssl)
+{
+	const struct tls *tls = SSL_get_app_data(ssl);
+
+	return tls->offers_h2;
+}
+
+const struct tls *
+tls_of(const struct io *io)
+{
+	return io->ops == &io_tls ? io->transport : NULL;
+}
+
+const char *
+tls_why(const struct tls *tls)
+{
+	return tls->why == NULL ? "no reason" : tls->why;
+}
+
+bool
+tls_suits(const struct tls *tls, const struct tls_site *site)
+{
+	const struct conf_site_tls *conf = tls_site_conf(site);
+
+	if (conf->min_version == CONF_TLS_1_3 &&
+	    SSL_version(tls->ssl) < TLS1_3_VERSION)
+		return false;
+	return conf->client_verify == CONF_VERIFY_NONE ||
+	       memcmp(tls->site_id, tls_site_id(site), sizeof(tls->site_id)) ==
+		   0;
+}

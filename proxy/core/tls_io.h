@@ -1,0 +1,49 @@
+/*
+ * TLS on an io (io.h): handshakes, records, close_notify. To its owner it is an
+ * io as any other. The worker's thread.
+ */
+#ifndef CORE_TLS_IO_H
+#define CORE_TLS_IO_H
+
+#include <stdbool.h>
+
+#include "proxy/core/io.h"
+#include "proxy/core/tls_site.h"
+#include "src/base/compiler.h"
+#include "src/base/str.h"
+
+struct tls; /* one connection; lives as long as its io is open */
+
+/* Whose certificate a client gets that asks for `name` (lower case; empty:
+ * none). NULL: nobody's, the handshake ends with unrecognized_name. Called from
+ * inside of a handshake: it must not touch the io. */
+typedef const struct tls_site *tls_choose_cb(struct io *io, struct str name);
+
+/* Right after io_init of an accepted connection: it begins with a handshake.
+ * Then io_handshake (if bytes are there) or io_read_start; on_connected tells
+ * how it went. Nothing may be written before that. */
+void tls_accept(struct io *io, tls_choose_cb *choose);
+
+/* The TLS of an io, or NULL: it is plain. */
+const struct tls *tls_of(const struct io *io);
+/* Why the handshake failed, or what broke the connection; static text. */
+const char *tls_why(const struct tls *tls);
+/* Was the handshake as `site` wants it, though it may have been for another
+ * one's name? If not, the answer is 421 (RFC 9110 section 15.5.20). */
+bool tls_suits(const struct tls *tls, const struct tls_site *site);
+
+/* For tls_worker.c. */
+struct bio_method_st;
+struct ssl_st;
+struct tls_worker;
+size_t tls_bytes(void); /* of a struct tls */
+struct bio_method_st *tls_io_method(void) MUST_CHECK;
+/* The turn of the first of those that wait has come. */
+void tls_begin_next(struct tls_worker *worker);
+/* Whose connection it is, and its choice of a site. */
+struct tls_worker *tls_worker_of(const struct ssl_st *ssl);
+const struct tls_site *tls_chosen(struct ssl_st *ssl, struct str name);
+/* Does the site that was chosen? */
+bool tls_offers_h2(const struct ssl_st *ssl);
+
+#endif

@@ -1,0 +1,270 @@
+/*
+ * TLS of one worker: contexts, tickets, the choice of a site in a handshake,
+ * and whose turn it is. Made by proxy.c; connections are tls_io.c's.
+ */
+#include "proxy/core/tls_worker.h"
+
+#include <openssl/core_names.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/params.h>
+#include <openssl/rand.h>
+#include <openssl/ssl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proxy/core/tls_io.h"
+#include "proxy/core/tls_names.h"
+#include "src/base/log.h"
+#include "src/base/mem.h"
+
+#define GROUPS "X25519:P-256:P-384"
+/* Beyond it a ticket is as good as none. */
+#define SESSION_S (12 * 3600)
+#define CONNECTIONS_KEPT 256
+
+/* ---- contexts ---- */
+
+static int
+choose_protocol(SSL *ssl, const unsigned char **chosen, unsigned char *len,
+    const unsigned char *offered, unsigned offered_len, void *arg)
+{
+	static const unsigned char both[] = "\x02h2\x08http/1.1";
+	const unsigned char *ours = both;
+	unsigned ours_len = sizeof(both) - 1;
+	unsigned char *found;
+
+	if (!tls_offers_h2(ssl)) {
+		ours += 3;
+		ours_len -= 3;
+	}
+	/* RFC 7301 section 3.2: no common one is fatal. */
+	if (SSL_select_next_proto(&found, len, ours, ours_len, offered,
+		offered_len) != OPENSSL_NPN_NEGOTIATED)
+		return SSL_TLSEXT_ERR_ALERT_FATAL;
+	*chosen = found;
+	return SSL_TLSEXT_ERR_OK;
+}
+
+SSL_CTX *
+tls_worker_new_context(void)
+{
+	SSL_CTX *context = SSL_CTX_new(TLS_server_method());
+
+	if (context == NULL) {
+		log_error("OpenSSL: no context: %s",
+		    ERR_reason_error_string(ERR_peek_last_error()));
+		abort();
+	}
+	SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
+	SSL_CTX_set_options(context,
+	    SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
+		SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
+	SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS |
+				      SSL_MODE_ENABLE_PARTIAL_WRITE |
+				      SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+	SSL_CTX_set_read_ahead(context, 1);
+	/* Tickets alone: a cache of sessions would be one of this process. */
+	SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+	SSL_CTX_set_timeout(context, SESSION_S);
+	SSL_CTX_set1_groups_list(context, GROUPS);
+	SSL_CTX_set_alpn_select_cb(context, choose_protocol, NULL);
+	return context;
+}
+
+/* ---- the name that a client asks for ---- */
+
+/* What follows the site's own rule; the rest is in its context. */
+static void
+take_site(SSL *ssl, const struct tls_site *site, struct str name)
+{
+	SSL_CTX *context = tls_site_context(site, name);
+
+	SSL_set_SSL_CTX(ssl, context);
+	SSL_set_verify(ssl, SSL_CTX_get_verify_mode(context), NULL);
+	if (tls_site_conf(site)->min_version == CONF_TLS_1_3)
+		SSL_set_min_proto_version(ssl, TLS1_3_VERSION);
+}
+
+/* Before anything else is decided, so that versions and client certificates can
+ * still be the site's. */
+static int
+on_client_hello(SSL *ssl, int *alert, void *arg)
+{
+	const struct tls_site *site;
+	const unsigned char *bytes;
+	char text[TLS_NAME_MAX + 1];
+	struct str name = STR("");
+	size_t len;
+
+	if (SSL_client_hello_get0_ext(
+		ssl, TLSEXT_TYPE_server_name, &bytes, &len) == 1 &&
+	    tls_names_parse(bytes, len, text, &name) == -1) {
+		*alert = SSL_AD_DECODE_ERROR;
+		return SSL_CLIENT_HELLO_ERROR;
+	}
+	site = tls_chosen(ssl, name);
+	if (site == NULL) {
+		*alert = SSL_AD_UNRECOGNIZED_NAME;
+		return SSL_CLIENT_HELLO_ERROR;
+	}
+	take_site(ssl, site, name);
+	return SSL_CLIENT_HELLO_SUCCESS;
+}
+
+/* With a callback the server says that it has seen the name, and OpenSSL keeps
+ * it with the session. */
+static int
+on_server_name(SSL *ssl, int *alert, void *arg)
+{
+	return SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name) == NULL
+		   ? SSL_TLSEXT_ERR_NOACK
+		   : SSL_TLSEXT_ERR_OK;
+}
+
+/* ---- tickets ---- */
+
+static int
+set_mac(EVP_MAC_CTX *mac, const struct tls_ticket_key *key)
+{
+	char digest[] = "sha256";
+	OSSL_PARAM params[3];
+
+	params[0] = OSSL_PARAM_construct_octet_string(OSSL_MAC_PARAM_KEY,
+	    (void *)(uintptr_t)key->hmac, sizeof(key->hmac));
+	params[1] =
+	    OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, 0);
+	params[2] = OSSL_PARAM_construct_end();
+	return EVP_MAC_CTX_set_params(mac, params);
+}
+
+/* 1: go on; 2: the ticket is good, give a new one; 0: no such key, the whole
+ * handshake; -1: failed. */
+static int
+on_ticket(SSL *ssl, unsigned char *name, unsigned char *iv,
+    EVP_CIPHER_CTX *cipher, EVP_MAC_CTX *mac, int is_new)
+{
+	const struct tls_worker *tls = tls_worker_of(ssl);
+	const struct tls_ticket_key *key;
+
+	if (is_new) {
+		key = &tls->tickets.keys[0];
+		if (RAND_bytes(iv, EVP_MAX_IV_LENGTH) != 1)
+			return -1;
+		memcpy(name, key->name, sizeof(key->name));
+	} else {
+		key = tls_tickets_find(&tls->tickets, name);
+		if (key == NULL)
+			return 0;
+	}
+	if (EVP_CipherInit_ex2(
+		cipher, tls->ticket_cipher, key->aes, iv, is_new, NULL) != 1 ||
+	    set_mac(mac, key) != 1)
+		return -1;
+	return is_new || key == &tls->tickets.keys[0] ? 1 : 2;
+}
+
+void
+tls_worker_set_tickets(
+    struct tls_worker *tls, const struct tls_tickets *tickets)
+{
+	tls->tickets = *tickets;
+}
+
+/* ---- turns ---- */
+
+bool
+tls_worker_may_begin(struct tls_worker *tls)
+{
+	if (tls->round != tls->worker->round) {
+		tls->round = tls->worker->round;
+		tls->begun = 0;
+	}
+	if (tls->begun >= TLS_HANDSHAKES_PER_ROUND ||
+	    !list_is_empty(&tls->waiting))
+		return false;
+	tls->begun++;
+	return true;
+}
+
+void
+tls_worker_pump(struct tls_worker *tls)
+{
+	static const struct timeval now = { 0, 0 };
+
+	if (tls->is_pumping)
+		return;
+	/* A timer, so that the sockets are looked at before it fires. */
+	tls->is_pumping = event_add(&tls->pump, &now) == 0;
+}
+
+static void
+on_pump(evutil_socket_t fd, short what, void *arg)
+{
+	struct tls_worker *tls = arg;
+
+	tls->is_pumping = false;
+	for (unsigned i = 0;
+	     i < TLS_HANDSHAKES_PER_ROUND && !list_is_empty(&tls->waiting); i++)
+		tls_begin_next(tls);
+	if (!list_is_empty(&tls->waiting))
+		tls_worker_pump(tls);
+}
+
+/* ---- begin and end ---- */
+
+static void
+on_tick(struct worker *worker, void *arg)
+{
+	struct tls_worker *tls = arg;
+
+	pool_of_trim(&tls->connections, CONNECTIONS_KEPT);
+}
+
+void
+tls_worker_new(struct worker *worker)
+{
+	struct tls_worker *tls = mem_alloc(sizeof(*tls));
+
+	tls->worker = worker;
+	tls->base = tls_worker_new_context();
+	SSL_CTX_set_client_hello_cb(tls->base, on_client_hello, NULL);
+	SSL_CTX_set_tlsext_servername_callback(tls->base, on_server_name);
+	SSL_CTX_set_tlsext_ticket_key_evp_cb(tls->base, on_ticket);
+	tls->method = tls_io_method();
+	tls->ticket_cipher = EVP_CIPHER_fetch(NULL, "AES-256-CBC", NULL);
+	tls->connections.bytes = tls_bytes();
+	tls->plain = mem_alloc(TLS_RECORD_BYTES);
+	tls->out = mem_alloc(TLS_WRITE_BYTES + TLS_RECORD_ROOM);
+	list_init(&tls->waiting);
+	evtimer_assign(&tls->pump, worker->base, on_pump, tls);
+	tls->tickets.count = 1;
+	if (RAND_bytes((unsigned char *)tls->tickets.keys,
+		sizeof(tls->tickets.keys[0])) != 1)
+		abort(); /* without randomness there is no TLS */
+	tls->tick.run = on_tick;
+	tls->tick.arg = tls;
+	worker_on_tick(worker, &tls->tick);
+	worker->tls = tls;
+}
+
+void
+tls_worker_free(struct worker *worker)
+{
+	struct tls_worker *tls = worker->tls;
+
+	if (tls == NULL)
+		return;
+	worker->tls = NULL;
+	list_remove(&tls->tick.node);
+	event_del(&tls->pump);
+	SSL_CTX_free(tls->base);
+	BIO_meth_free(tls->method);
+	EVP_CIPHER_free(tls->ticket_cipher);
+	pool_of_trim(&tls->connections, 0);
+	explicit_bzero(&tls->tickets, sizeof(tls->tickets));
+	explicit_bzero(tls->plain, TLS_RECORD_BYTES);
+	mem_free(tls->plain);
+	mem_free(tls->out);
+	mem_free(tls);
+}

@@ -1,0 +1,25 @@
+/*
+ * The files that TLS needs, read with the supervisor's rights and kept as
+ * sealed memfds for as long as their configuration is in force: a proxy that
+ * is started again gets the same bytes, whatever has become of the files.
+ */
+#ifndef SUPERVISOR_SECRETS_H
+#define SUPERVISOR_SECRETS_H
+
+#include <stdint.h>
+
+#include "src/base/compiler.h"
+#include "src/conf/conf.h"
+#include "supervisor/proxy_load.h"
+
+struct secrets; /* opaque */
+
+/* NULL with findings: a file cannot be read. */
+struct secrets *secrets_read(
+    const struct conf *conf, struct conf_errors *errors) MUST_CHECK;
+void secrets_free(struct secrets **secrets);
+/* One SECRET for each file. 0, or -1: `send` failed. */
+int secrets_send(const struct secrets *secrets, uint32_t serial,
+    proxy_load_cb *send, void *arg) MUST_CHECK;
+
+#endif
