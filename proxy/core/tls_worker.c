@@ -21,7 +21,6 @@
 #define GROUPS "X25519:P-256:P-384"
 /* Beyond it a ticket is as good as none. */
 #define SESSION_S (12 * 3600)
-#define CONNECTIONS_KEPT 256
 
 /* ---- contexts ---- */
 
@@ -213,14 +212,6 @@ on_pump(evutil_socket_t fd, short what, void *arg)
 
 /* ---- begin and end ---- */
 
-static void
-on_tick(struct worker *worker, void *arg)
-{
-	struct tls_worker *tls = arg;
-
-	pool_of_trim(&tls->connections, CONNECTIONS_KEPT);
-}
-
 void
 tls_worker_new(struct worker *worker)
 {
@@ -233,7 +224,7 @@ tls_worker_new(struct worker *worker)
 	SSL_CTX_set_tlsext_ticket_key_evp_cb(tls->base, on_ticket);
 	tls->method = tls_io_method();
 	tls->ticket_cipher = EVP_CIPHER_fetch(NULL, "AES-256-CBC", NULL);
-	tls->connections.bytes = tls_bytes();
+	pool_of_init(worker, &tls->connections, tls_bytes());
 	tls->plain = mem_alloc(TLS_RECORD_BYTES);
 	tls->out = mem_alloc(TLS_WRITE_BYTES + TLS_RECORD_ROOM);
 	list_init(&tls->waiting);
@@ -242,9 +233,6 @@ tls_worker_new(struct worker *worker)
 	if (RAND_bytes((unsigned char *)tls->tickets.keys,
 		sizeof(tls->tickets.keys[0])) != 1)
 		abort(); /* without randomness there is no TLS */
-	tls->tick.run = on_tick;
-	tls->tick.arg = tls;
-	worker_on_tick(worker, &tls->tick);
 	worker->tls = tls;
 }
 
@@ -256,12 +244,11 @@ tls_worker_free(struct worker *worker)
 	if (tls == NULL)
 		return;
 	worker->tls = NULL;
-	list_remove(&tls->tick.node);
 	event_del(&tls->pump);
 	SSL_CTX_free(tls->base);
 	BIO_meth_free(tls->method);
 	EVP_CIPHER_free(tls->ticket_cipher);
-	pool_of_trim(&tls->connections, 0);
+	pool_of_end(&tls->connections);
 	explicit_bzero(&tls->tickets, sizeof(tls->tickets));
 	explicit_bzero(tls->plain, TLS_RECORD_BYTES);
 	mem_free(tls->plain);

@@ -48,7 +48,6 @@ struct tls_worker {
 	struct event pump;
 	bool is_pumping;
 	unsigned round, begun;
-	struct worker_tick tick;
 };
 
 /* Each may take a millisecond (RSA), in which nobody is served. */
