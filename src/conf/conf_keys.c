@@ -134,7 +134,7 @@ const struct conf_key conf_keys[] = {
 	    .help = "Most header fields of a request; beyond it the answer "
 		"is 431." },
 	{ .path = "limits.response_header_bytes", .type = CONF_TYPE_BYTES,
-	    .min = 4 * K, .max = 78 * K, .preset = "64K",
+	    .min = 4 * K, .max = 78 * K, .preset = "68K",
 	    IN(conf, limits.response_header_bytes),
 	    .help = "Largest head of an app's answer; beyond it the client "
 		"gets 502." },

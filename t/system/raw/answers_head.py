@@ -263,6 +263,8 @@ def sized(total):
 SIZES = [
     good("head-64-kib", "RFC 9110 5.4", answer(sized(65536 - 30)),
          has=(("x-0", "v" * 4000), ("x-10", "v" * 4000))),
+    good("head-64-kib-of-fields", "RFC 9110 5.4", answer(sized(65536)),
+         has=(("x-0", "v" * 4000), ("x-15", "v" * 4000))),
     good("head-60000-byte-field", "RFC 9110 5.4",
          answer(b"X: " + b"v" * 60000 + b"\r\nContent-Length: 5\r\n"),
          has=(("x", "v" * 60000),)),

@@ -1,7 +1,7 @@
 """FastCGI rows: what an application may say, and what it must not.
 
 "FCGI" is the FastCGI specification 1.0; a head is RFC 3875 section 6."""
-from raw.answers_head import bad, good, torn
+from raw.answers_head import bad, good, sized, torn
 from raw.responder import (DATA, END, PARAMS, STDIN, Pieces, Rec, end, err,
                            out)
 from raw.rows import (AWAIT_HEAD, BAD, CLOSE, CLOSED, EITHER, HALF_CLOSE,
@@ -235,6 +235,11 @@ HEADS = [
           out(b"".join(b"X-%d: %s\r\n" % (i, b"v" * 4000)
                        for i in range(8, 16)) + b"\r\nhello"), end()),
          has=(("x-0", "v" * 4000), ("x-15", "v" * 4000))),
+    good("head-64-kib-of-fields", FIELD,
+         (out(TYPE + sized(32768 - len(TYPE))),
+          out(sized(32768).replace(b"Content-Length", b"X-Filling-Up-1") +
+              b"\r\nhello"), end()),
+         has=(("x-0", "v" * 4000), ("x-filling-up-1", "5"))),
     good("head-in-many-records", FIELD,
          tuple(out(b"X-%d: y\r\n" % i) for i in range(60)) +
          (out(b"\r\nhello"), end()), has=(("x-59", "y"),)),
