@@ -60,6 +60,10 @@ struct front_ops {
 	    struct request *request, const struct response_head *head);
 	enum response_result (*write)(
 	    struct request *request, const char *from, size_t len);
+	/* Fields behind the body, before `end`; borrowed. NULL: there is no
+	 * place for them. */
+	void (*trailers)(struct request *request,
+	    const struct header_table *trailers, const char *base);
 	/* Let what was written so far go now. */
 	enum response_result (*flush)(struct request *request);
 	/* The answer is whole. The request may be freed inside. */

@@ -59,6 +59,15 @@ response_write(struct request *request, const char *from, size_t len)
 	return note(request, request->front->write(request, from, len));
 }
 
+void
+response_trailers(struct request *request, const struct header_table *trailers,
+    const char *base)
+{
+	if (!request->is_gone && has_body(request) &&
+	    request->front->trailers != NULL)
+		request->front->trailers(request, trailers, base);
+}
+
 enum response_result
 response_flush(struct request *request)
 {

@@ -49,6 +49,11 @@ enum response_result response_start(
  * announced length is a bug of the caller (assert). */
 enum response_result response_write(
     struct request *request, const char *from, size_t len);
+/* Fields behind the body, before response_end; borrowed. Those that may stand
+ * there are passed on where the client's protocol has a place for them and we
+ * use it. */
+void response_trailers(struct request *request,
+    const struct header_table *trailers, const char *base);
 /* Let go what is held back. The gateway calls it at the end of each read from
  * the peer; response_end does it by itself. */
 enum response_result response_flush(struct request *request);

@@ -216,8 +216,8 @@ say_hello(struct h2_conn *h2)
 {
 	const struct front *front = h2->conn->front;
 	const nghttp2_settings_entry settings[] = {
-		{ NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS,
-		    front->h2.max_streams },
+		/* h2_write.c puts the number in. */
+		{ NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, INT32_MAX },
 		{ NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE,
 		    front->h2.window_bytes },
 		{ NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE,

@@ -27,6 +27,8 @@
 /* Longest wait between the two GOAWAYs of an orderly end. */
 #define H2_DRAIN_MS 1000
 #define H2_RANKED 16
+/* With so many frames that the client does not take, it is not read. */
+#define H2_QUEUE_MAX 1000
 /* Longest frame of a client: SETTINGS_MAX_FRAME_SIZE, as we say none. */
 #define H2_FRAME_BYTES 16384
 
@@ -54,6 +56,7 @@ struct h2_stream {
 	bool said_continue;
 	bool has_bad_trailer;
 	bool is_connect; /* extended CONNECT */
+	bool is_reset;   /* by us */
 	bool is_closed;  /* nghttp2 knows it no more */
 
 	/* What goes out. */
@@ -67,6 +70,7 @@ struct h2_stream {
 	uint64_t others_before;           /* h2->sent_bytes then */
 	bool has_length;
 	bool is_tunnel;
+	bool is_refused;  /* a WebSocket that there is none of: no body */
 	bool is_answered; /* a final head was said */
 	bool out_ended;   /* nothing more is queued, */
 	bool end_sent;    /* and END_STREAM is out */
@@ -104,6 +108,7 @@ struct h2_conn {
 	uint32_t code;    /* of the GOAWAY */
 	bool is_draining; /* the first GOAWAY is out */
 	bool is_drained;  /* ... and the second */
+	bool has_greeted; /* our first SETTINGS is out */
 	bool is_full;     /* the worker's buffer is */
 };
 

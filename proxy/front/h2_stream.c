@@ -32,6 +32,7 @@ new_stream(struct h2_conn *h2, int32_t id)
 	request->peer.len = conn->peer.len;
 	memcpy(&request->peer.u, &conn->peer.u, sizeof(conn->peer.u));
 	list_push_back(&h2->streams, &stream->node);
+	h2->n_streams++;
 	conn->n_requests++;
 	nghttp2_session_set_stream_user_data(h2->session, id, stream);
 	return stream;
@@ -79,6 +80,7 @@ h2_stream_free(struct h2_stream *stream)
 	buf_put(worker, &stream->trailers);
 	timer_disarm(&stream->body);
 	timer_disarm(&stream->send);
+	h2->n_streams--;
 	list_remove(&stream->node);
 	list_remove(&stream->sending);
 	list_remove(&stream->resumed);
@@ -88,8 +90,9 @@ h2_stream_free(struct h2_stream *stream)
 void
 h2_stream_reset(struct h2_stream *stream, uint32_t code)
 {
-	if (stream->is_closed)
+	if (stream->is_closed || stream->is_reset)
 		return;
+	stream->is_reset = true;
 	nghttp2_submit_rst_stream(
 	    stream->h2->session, NGHTTP2_FLAG_NONE, stream->id, code);
 }
@@ -130,6 +133,16 @@ break_off(struct h2_stream *stream, const char *why)
 
 /* ---- heads ---- */
 
+/* RFC 9113 section 5.1.2: a stream error, and the client may ask again. */
+static int
+refuse_stream(struct h2_conn *h2, int32_t id)
+{
+	h2->in_head = NULL;
+	nghttp2_submit_rst_stream(
+	    h2->session, NGHTTP2_FLAG_NONE, id, NGHTTP2_REFUSED_STREAM);
+	return h2_count_reset(h2);
+}
+
 static int
 on_begin_headers(
     nghttp2_session *session, const nghttp2_frame *frame, void *user_data)
@@ -144,6 +157,8 @@ on_begin_headers(
 		h2->skipped_to = frame->hd.stream_id - 2;
 	}
 	h2->last_id = frame->hd.stream_id;
+	if (UNLIKELY(h2->n_streams >= h2->conn->front->h2.max_streams))
+		return refuse_stream(h2, frame->hd.stream_id);
 	stream = new_stream(h2, frame->hd.stream_id);
 	h2->in_head = stream;
 	h2_head_init(&h2->head, &stream->request->head,
@@ -181,6 +196,8 @@ on_header(nghttp2_session *session, const nghttp2_frame *frame,
 	struct h2_stream *stream;
 
 	if (LIKELY(frame->headers.cat == NGHTTP2_HCAT_REQUEST)) {
+		if (UNLIKELY(h2->in_head == NULL))
+			return 0; /* refused */
 		/* More than the limit is not kept. */
 		if (LIKELY(!h2->head.is_too_large))
 			make_room(h2->in_head,

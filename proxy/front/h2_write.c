@@ -232,17 +232,27 @@ add_length(struct fields *fields, struct h2_stream *stream,
 	return has_body && !is_head;
 }
 
-/* RFC 8441 section 5: any 2xx means that the tunnel stands. */
-static unsigned
-status_of(struct h2_stream *stream, const struct response_head *head)
+/* RFC 8441 section 5: any 2xx would mean that the tunnel stands. */
+static bool
+is_no_websocket(const struct h2_stream *stream, unsigned status)
 {
-	if (head->tunnel)
-		return 200;
-	if (UNLIKELY(stream->is_connect && head->status / 100 == 2)) {
-		stream->request->why = "no WebSocket here";
-		return stream->request->status = 501;
-	}
-	return head->status;
+	return UNLIKELY(stream->is_connect) && status / 100 == 2;
+}
+
+static enum response_result
+refuse_websocket(struct h2_stream *stream)
+{
+	struct fields fields;
+
+	stream->is_refused = true;
+	stream->request->why = "no WebSocket here";
+	stream->request->status = 501;
+	fields.n = 0;
+	fields.overflow = false;
+	add_status(&fields, 501);
+	add_server(&fields);
+	add_date(&fields, h2_worker(stream->h2));
+	return submit(stream, &fields, false);
 }
 
 /* The head that says so is being sent. */
@@ -265,9 +275,11 @@ h2_start(struct request *request, const struct response_head *head)
 	struct fields fields;
 	bool has_data;
 
+	if (!head->tunnel && is_no_websocket(stream, head->status))
+		return refuse_websocket(stream);
 	fields.n = 0;
 	fields.overflow = false;
-	add_status(&fields, status_of(stream, head));
+	add_status(&fields, head->tunnel ? 200 : head->status);
 	if (head->fields == NULL || !header_has(head->fields, HEADER_SERVER))
 		add_server(&fields);
 	if (head->fields == NULL || !header_has(head->fields, HEADER_DATE))
@@ -340,7 +352,7 @@ h2_write(struct request *request, const char *from, size_t len)
 {
 	struct h2_stream *stream = stream_of(request);
 
-	if (UNLIKELY(stream->is_connect && !stream->is_tunnel))
+	if (UNLIKELY(stream->is_refused))
 		return result_of(stream);
 	if (stream->has_length) {
 		assert(len <= stream->left);
@@ -349,6 +361,53 @@ h2_write(struct request *request, const char *from, size_t len)
 	enqueue(stream, from, len);
 	wake(stream);
 	return result_of(stream);
+}
+
+/* As a line; what does not fit is left out. */
+static void
+keep_trailer(struct h2_stream *stream, const char *base,
+    const struct header_field *field)
+{
+	struct buf *buf = stream->trailers;
+	char *at;
+
+	if (buf == NULL)
+		buf = stream->trailers = buf_get(h2_worker(stream->h2));
+	if ((size_t)field->name_len + field->value_len + 4 >
+	    buf->room - buf->end)
+		return;
+	at = buf->bytes + buf->end;
+	at = mempcpy(at, base + field->name, field->name_len);
+	at = mempcpy(at, ": ", 2);
+	at = mempcpy(at, base + field->value, field->value_len);
+	at = mempcpy(at, "\r\n", 2);
+	buf->end = (uint32_t)(at - buf->bytes);
+}
+
+/* RFC 9110 section 6.5.1: nothing of what a receiver must know beforehand. */
+static bool
+may_trail(const struct header_field *field)
+{
+	switch (field->id) {
+	case HEADER_CONTENT_ENCODING:
+	case HEADER_CONTENT_LENGTH:
+	case HEADER_CONTENT_TYPE:
+	case HEADER_HOST:
+	case HEADER_SET_COOKIE:
+		return false;
+	}
+	return (field->flags & HEADER_FLAG_HOP) == 0;
+}
+
+static void
+h2_trailers(struct request *request, const struct header_table *trailers,
+    const char *base)
+{
+	struct h2_stream *stream = stream_of(request);
+
+	for (unsigned i = 0; i < trailers->count; i++)
+		if (may_trail(&trailers->fields[i]))
+			keep_trailer(stream, base, &trailers->fields[i]);
 }
 
 static enum response_result
@@ -384,7 +443,8 @@ h2_abort_answer(struct request *request)
 	struct h2_stream *stream = stream_of(request);
 
 	h2_write_drop(stream);
-	h2_stream_reset(stream, NGHTTP2_INTERNAL_ERROR);
+	h2_stream_reset(
+	    stream, stream->code != 0 ? stream->code : NGHTTP2_INTERNAL_ERROR);
 	finish(stream);
 	conn_later(stream->h2->conn);
 }
@@ -394,8 +454,7 @@ h2_end(struct request *request)
 {
 	struct h2_stream *stream = stream_of(request);
 
-	if (UNLIKELY(stream->has_length && stream->left > 0 &&
-		     !(stream->is_connect && !stream->is_tunnel))) {
+	if (UNLIKELY(stream->has_length && stream->left > 0)) {
 		/* The client must see that something is missing. */
 		request->front->abort(request);
 		return;
@@ -411,16 +470,20 @@ h2_fixed(
     struct request *request, unsigned status, struct str lines, struct str body)
 {
 	struct h2_stream *stream = stream_of(request);
-	struct response_head head = { .status = status };
 	struct fields fields;
 
+	if (is_no_websocket(stream, status)) {
+		refuse_websocket(stream);
+		finish(stream);
+		return;
+	}
 	fields.n = 0;
 	fields.overflow = false;
-	add_status(&fields, status_of(stream, &head));
+	add_status(&fields, status);
 	add_server(&fields);
 	add_date(&fields, request->worker);
 	add_lines(&fields, lines);
-	if (request->head.method == METHOD_HEAD || stream->is_connect)
+	if (request->head.method == METHOD_HEAD)
 		body.len = 0;
 	stream->out_ended = true;
 	stream->fixed = body;
@@ -484,6 +547,7 @@ const struct front_ops h2_front_ops = {
 	.name = "HTTP/2.0",
 	.start = h2_start,
 	.write = h2_write,
+	.trailers = h2_trailers,
 	.flush = h2_flush,
 	.end = h2_end,
 	.abort = h2_abort_answer,
@@ -495,6 +559,21 @@ const struct front_ops h2_front_ops = {
 };
 
 /* ---- what nghttp2 pulls ---- */
+
+static void
+submit_trailers(struct h2_stream *stream, uint32_t *flags)
+{
+	const struct buf *buf = stream->trailers;
+	struct fields fields;
+
+	fields.n = 0;
+	fields.overflow = false;
+	add_lines(&fields, (struct str){ buf->bytes, buf->end });
+	if (fields.n > 0 && !fields.overflow &&
+	    nghttp2_submit_trailer(
+		stream->h2->session, stream->id, fields.nv, fields.n) == 0)
+		*flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
+}
 
 /* How much of this stream goes into the next frame; on_send_data copies it. */
 static ssize_t
@@ -509,6 +588,8 @@ on_read(nghttp2_session *session, int32_t id, uint8_t *to, size_t room,
 		return (ssize_t)room;
 	if (stream->out_ended) {
 		*flags |= NGHTTP2_DATA_FLAG_EOF;
+		if (UNLIKELY(stream->trailers != NULL))
+			submit_trailers(stream, flags);
 	} else if (have == 0) {
 		stream->is_deferred = true;
 		return NGHTTP2_ERR_DEFERRED;
@@ -601,6 +682,20 @@ h2_write_callbacks(nghttp2_session_callbacks *callbacks)
 	    callbacks, on_frame_sent);
 }
 
+/* nghttp2 was told of no limit on streams: it would end the connection when one
+ * is too many, RFC 9113 section 5.1.2 does not. The client is told of ours. */
+static void
+put_stream_limit(char *settings, size_t len, uint32_t limit)
+{
+	for (size_t at = 9; at + 6 <= len; at += 6) {
+		if (settings[at] != 0 ||
+		    settings[at + 1] != NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS)
+			continue;
+		for (unsigned i = 0; i < 4; i++)
+			settings[at + 2 + i] = (char)(limit >> (24 - 8 * i));
+	}
+}
+
 /* Fill the worker's buffer. False: that was all. */
 static bool
 gather(struct h2_conn *h2)
@@ -621,6 +716,10 @@ gather(struct h2_conn *h2)
 		if (n == 0)
 			return h2->is_full;
 		memcpy(front->held + front->held_len, from, (size_t)n);
+		if (UNLIKELY(!h2->has_greeted))
+			put_stream_limit(
+			    front->held, (size_t)n, front->h2.max_streams);
+		h2->has_greeted = true;
 		front->held_len += (size_t)n;
 	}
 	return true;

@@ -220,6 +220,15 @@ on_data(struct exchange *exchange, const char *from, size_t len)
 }
 
 static void
+on_trailers(struct exchange *exchange, const struct header_table *trailers,
+    const char *base)
+{
+	struct gate *gate = exchange->owner;
+
+	response_trailers(gate->request, trailers, base);
+}
+
+static void
 on_idle(struct exchange *exchange)
 {
 	struct gate *gate = exchange->owner;
@@ -285,6 +294,7 @@ const struct exchange_events gate_events = {
 	.on_inform = on_inform,
 	.on_head = on_head,
 	.on_body = on_data,
+	.on_trailers = on_trailers,
 	.on_idle = on_idle,
 	.on_half_closed = on_half_closed,
 	.on_end = on_end,

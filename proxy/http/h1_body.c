@@ -210,6 +210,23 @@ take_data(struct h1_body *body, const char *from, size_t len, size_t *used,
 	return H1_BODY_DATA;
 }
 
+/* All there is of it. */
+static bool
+take_trailers(struct h1_body *body, const char *from, size_t len, size_t *used,
+    const char **data, size_t *data_len)
+{
+	size_t start = *used;
+
+	while (*used < len && body->state != END && body->state != BAD) {
+		body->state = (uint8_t)take_byte(body, from[(*used)++]);
+		body->has_trailer |= body->state == TRAILER_NAME;
+	}
+	*data = from + start;
+	*data_len = *used - start;
+	return body->tells_trailers && body->has_trailer && *data_len > 0 &&
+	       body->state != BAD;
+}
+
 static enum h1_body_result
 read_chunks(struct h1_body *body, const char *from, size_t len, size_t *used,
     const char **data, size_t *data_len)
@@ -228,6 +245,17 @@ read_chunks(struct h1_body *body, const char *from, size_t len, size_t *used,
 			if (body->left == 0)
 				body->state = DATA_CR;
 			return result;
+		case TRAILER:
+		case TRAILER_NAME:
+		case TRAILER_VALUE:
+		case TRAILER_LF:
+		case LAST_LF:
+			if (*used == len)
+				return H1_BODY_MORE;
+			if (take_trailers(
+				body, from, len, used, data, data_len))
+				return H1_BODY_TRAILER;
+			break;
 		default:
 			if (*used == len)
 				return H1_BODY_MORE;

@@ -23,6 +23,8 @@ struct h1_body {
 	enum http_body_kind kind;
 	uint8_t state; /* of the chunk reader */
 	uint8_t digits;
+	bool tells_trailers; /* set by the owner behind h1_body_init */
+	bool has_trailer;
 	uint32_t line_bytes; /* of the chunk line or trailers so far */
 	uint64_t left;       /* of the length, or of this chunk */
 	uint64_t seen;       /* body bytes handed out */
@@ -34,15 +36,19 @@ void h1_body_init(
 enum h1_body_result {
 	H1_BODY_MORE, /* all of the input was used */
 	H1_BODY_DATA, /* *data, *data_len: a piece; call again with the rest */
-	H1_BODY_END,  /* the body is whole; what is behind *used is not its */
+	/* The same, of the trailer section and its empty line, if there is a
+	 * trailer. Only with `tells_trailers`. */
+	H1_BODY_TRAILER,
+	H1_BODY_END, /* the body is whole; what is behind *used is not its */
 	H1_BODY_BAD,
 };
 
 /* Use up input; *used says how much. A piece of data is a view into the input
  * and counts as used. BODY_UNTIL_CLOSE and BODY_TUNNEL never end here: the
  * owner ends them at end-of-file. Chunk extensions are checked and skipped,
- * trailers are checked and dropped. H1_BODY_END and H1_BODY_BAD are said again
- * to every later call, with nothing used. */
+ * trailers are checked and
+ * dropped, unless somebody wants to be told. H1_BODY_END and H1_BODY_BAD are
+ * said again to every later call, with nothing used. */
 enum h1_body_result h1_body_read(struct h1_body *body, const char *from,
     size_t len, size_t *used, const char **data, size_t *data_len) MUST_CHECK;
 

@@ -5,7 +5,8 @@
  * head, body and end. It decides nothing: no retry, no status for the client,
  * no timeouts, no pooling. Only the worker's thread.
  *
- * Order of events after start: [on_inform]* on_head [on_body]* on_end, or
+ * Order of events after start: [on_inform]* on_head [on_body]* [on_trailers]
+ * on_end, or
  * on_failed at any point; exactly one of on_end and on_failed, and nothing
  * after it. Events come from the loop (the uconn forwards its io's callbacks),
  * never from inside start, send, pause, resume or cancel.
@@ -61,6 +62,10 @@ struct exchange_events {
 	 * the rest of what this read brought is kept by the codec. */
 	void (*on_body)(
 	    struct exchange *exchange, const char *from, size_t len);
+	/* Fields behind a chunked answer's body; borrowed. Only told when the
+	 * request's front can pass them on. */
+	void (*on_trailers)(struct exchange *exchange,
+	    const struct header_table *trailers, const char *base);
 	/* All that one read brought was delivered, and more is to come: a good
 	 * moment to flush. */
 	void (*on_idle)(struct exchange *exchange);

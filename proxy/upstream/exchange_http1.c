@@ -12,6 +12,7 @@
 #include "proxy/core/request.h"
 #include "proxy/core/worker.h"
 #include "proxy/http/h1_body.h"
+#include "proxy/http/h1_gate.h"
 #include "proxy/http/status.h"
 #include "proxy/upstream/exchange_input.h"
 #include "proxy/upstream/http1_head.h"
@@ -269,6 +270,7 @@ take_head(struct exchange *exchange, struct h1_response *head, const char *base)
 	if (answers_without_body(exchange, head->status))
 		head->body = BODY_NONE;
 	h1_body_init(&state->body, head->body, head->content_length);
+	state->body.tells_trailers = exchange->request->front->trailers != NULL;
 	state->head_done = true;
 	state->keep_alive = head->keep_alive && head->body != BODY_UNTIL_CLOSE;
 	exchange->uconn->peer_idle_s = head->keep_alive_s;
@@ -325,6 +327,35 @@ read_head(struct exchange *exchange)
 	return true;
 }
 
+/* H1_TRAILER_MAX is less than a buffer holds. */
+static void
+keep_trailers(struct exchange *exchange, const char *from, size_t len)
+{
+	struct http1_state *state = state_of(exchange);
+
+	if (state->input.head == NULL)
+		state->input.head = buf_get(exchange_worker(exchange));
+	memcpy(state->input.head->bytes + state->input.head->end, from, len);
+	state->input.head->end += (uint32_t)len;
+}
+
+/* They may be ignored (RFC 9110 section 6.5.1), as those are that cannot be
+ * taken for fields. */
+static void
+tell_trailers(struct exchange *exchange)
+{
+	struct buf *buf = state_of(exchange)->input.head;
+	struct header_table table;
+	struct h1_lines lines;
+	uint32_t at = 0;
+
+	if (h1_gate_scan(buf->bytes, buf->end, &at, false, &lines) ==
+		H1_SCAN_DONE &&
+	    lines.count <= HEADER_FIELDS_MAX &&
+	    h1_gate_fields(buf->bytes, &lines, 0, 0, &table) == NULL)
+		exchange->events->on_trailers(exchange, &table, buf->bytes);
+}
+
 /* The body bytes that are there. */
 static void
 read_body(struct exchange *exchange)
@@ -352,7 +383,12 @@ read_body(struct exchange *exchange)
 			if (state->input.finished)
 				return;
 			continue;
+		case H1_BODY_TRAILER:
+			keep_trailers(exchange, data, data_len);
+			continue;
 		case H1_BODY_END:
+			if (UNLIKELY(state->input.head != NULL))
+				tell_trailers(exchange);
 			end(exchange);
 			return;
 		case H1_BODY_BAD:

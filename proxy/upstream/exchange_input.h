@@ -18,8 +18,8 @@
 /* The first member of a codec's state, zeroed like the rest of it. */
 struct exchange_input {
 	struct buf *buf; /* unread bytes of the answer, or NULL */
-	/* FastCGI: a head, and a line of the error stream, that came in
-	 * pieces. */
+	/* What came in pieces. FastCGI: a head, and a line of the error
+	 * stream; HTTP/1: the trailers. */
 	struct buf *head, *error;
 	bool paused;
 	bool kept;     /* bytes in `buf` wait to be delivered, without a read */

@@ -186,6 +186,7 @@ take_body(struct probe *probe, const char *from, size_t len)
 		case H1_BODY_END:
 			finish_status(probe);
 			return;
+		case H1_BODY_TRAILER: /* not asked for */
 		case H1_BODY_BAD:
 			finish(probe, "its answer's body is malformed");
 			return;
