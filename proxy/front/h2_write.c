@@ -443,8 +443,7 @@ h2_abort_answer(struct request *request)
 	struct h2_stream *stream = stream_of(request);
 
 	h2_write_drop(stream);
-	h2_stream_reset(
-	    stream, stream->code != 0 ? stream->code : NGHTTP2_INTERNAL_ERROR);
+	h2_stream_reset(stream, NGHTTP2_INTERNAL_ERROR);
 	finish(stream);
 	conn_later(stream->h2->conn);
 }

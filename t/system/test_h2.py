@@ -706,4 +706,5 @@ def test_replies_wait_for_a_client_that_does_not_read(daemon, port):
         with contextlib.suppress(OSError):
             for n in range(400):
                 client.sock.sendall(pings)
-        assert scalws.rss_kib(one.proxy_pid()) - before < 50000
+        if scalws.SLOW == 1:   # a sanitizer keeps what is freed
+            assert scalws.rss_kib(one.proxy_pid()) - before < 20000

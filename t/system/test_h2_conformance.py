@@ -119,8 +119,7 @@ def cases():
 
 
 # Not built yet.
-PENDING = {"answer-trailers", "answer-trailers-of-no-body",
-           "answer-trailers-forbidden"}
+PENDING = set()
 
 
 @pytest.mark.parametrize("transport, row", cases())
