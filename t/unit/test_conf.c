@@ -518,7 +518,7 @@ START_TEST(changes_of_an_app)
 		{ "processes = 1;", CONF_SAME },
 		{ "queue_timeout = \"7s\";", CONF_ADJUST },
 		{ "log = { keep = 1; };", CONF_ADJUST },
-		{ "processes = 2;", CONF_RESTART },
+		{ "processes = 2;", CONF_ADJUST },
 		{ "environment = { A = \"1\"; };", CONF_RESTART },
 		{ "limits = { core = 0; };", CONF_RESTART },
 		{ "umask = \"077\"; queue_length = 5;", CONF_RESTART },
