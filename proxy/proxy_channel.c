@@ -13,6 +13,8 @@
 
 /* Frames that may wait for the supervisor; more means that it is stuck. */
 #define QUEUE_BYTES_MAX ((size_t)4 << 20)
+/* Lines of apps' error streams on their way to it. */
+#define OUTPUT_MAX 256
 /* What may come before the first configuration. */
 #define EARLY_MAX 4096
 /* Nobody tells how long: the supervisor is gone and no configuration came. */
@@ -95,7 +97,9 @@ struct told {
 	struct channel_instance instance;
 	struct channel_probed probed;
 	struct channel_stuck stuck;
-	char *text; /* WANT: the app, PROBED: why not */
+	struct channel_output output;
+	char *text; /* WANT: the app, PROBED: why not, OUTPUT: the line */
+	char request[64];
 };
 
 static void
@@ -109,6 +113,12 @@ send_told(struct worker *worker, struct mail *mail)
 		channel_put_probed(out, CHANNEL_PROBED, &told->probed);
 	} else if (told->type == CHANNEL_STUCK) {
 		channel_put_stuck(out, CHANNEL_STUCK, &told->stuck);
+	} else if (told->type == CHANNEL_OUTPUT) {
+		told->output.line = told->text;
+		told->output.request = told->request;
+		channel_put_output(out, CHANNEL_OUTPUT, &told->output);
+		atomic_fetch_sub_explicit(
+		    &told->proxy->n_output, 1, memory_order_relaxed);
 	} else if (told->type == CHANNEL_WANT) {
 		struct channel_app app = { told->text, CHANNEL_APP_STARTING, 0,
 			"" };
@@ -188,12 +198,38 @@ process_stuck(void *arg, uint64_t instance, bool timed_out, uint64_t inode)
 	worker_post(proxy->main, &told->mail);
 }
 
+/* Lines beyond what may wait are dropped, so that no app fills our memory. */
+static void
+line_written(void *arg, uint64_t instance, struct str request, struct str line)
+{
+	struct proxy *proxy = arg;
+	struct told *told;
+
+	if (atomic_fetch_add_explicit(
+		&proxy->n_output, 1, memory_order_relaxed) >= OUTPUT_MAX) {
+		atomic_fetch_sub_explicit(
+		    &proxy->n_output, 1, memory_order_relaxed);
+		log_warn("r=%.*s stderr of an app: more lines than its log "
+			 "takes, one is left out",
+		    (int)request.len, request.ptr);
+		return;
+	}
+	told = new_told(proxy, CHANNEL_OUTPUT, NULL);
+	mem_free(told->text);
+	told->text = mem_printf("%.*s", (int)line.len, line.ptr);
+	told->output.instance = instance;
+	snprintf(told->request, sizeof(told->request), "%.*s", (int)request.len,
+	    request.ptr);
+	worker_post(proxy->main, &told->mail);
+}
+
 const struct registry_events proxy_channel_registry_events = {
 	.on_drained = instance_drained,
 	.on_quiet = instance_quiet,
 	.on_released = slots_released,
 	.on_wanted = app_wanted,
 	.on_stuck = process_stuck,
+	.on_output = line_written,
 };
 
 /* ---- apps and instances ---- */

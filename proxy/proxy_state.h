@@ -6,6 +6,7 @@
 #ifndef PROXY_STATE_H
 #define PROXY_STATE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -68,6 +69,7 @@ struct proxy {
 	struct snapshot *current; /* committed last */
 	unsigned n_commits;       /* not yet installed by every worker */
 	unsigned n_old;           /* snapshots that are still used */
+	atomic_uint n_output;     /* OUTPUT not yet sent; all threads */
 
 	bool is_draining;
 	bool keeps_idle;

@@ -150,6 +150,16 @@ app_log_note(struct app_log *log, const char *fmt, ...)
 }
 
 void
+app_log_line(
+    struct app_log *log, pid_t pid, const char *request, const char *line)
+{
+	char *text = mem_printf("r=%s %s", request, line);
+
+	take_line(log, pid, text, strlen(text));
+	mem_free(text);
+}
+
+void
 app_log_last(
     const struct app_log *log, size_t max, pid_t pid, struct strbuf *to)
 {

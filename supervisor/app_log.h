@@ -36,6 +36,9 @@ void app_log_configure(struct app_log *log, const struct conf_app *conf);
 void app_log_free(struct app_log **log);
 /* A line of ours among the app's: "started", "killed by SIGKILL". */
 void app_log_note(struct app_log *log, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* A line that process `pid` wrote beside an answer to a request. */
+void app_log_line(
+    struct app_log *log, pid_t pid, const char *request, const char *line);
 /* The last lines, oldest first, each with its newline, at most `max`; only
  * those of process `pid` unless it is 0. */
 void app_log_last(

@@ -253,6 +253,17 @@ hear_stuck(struct proxy_gen *gen, struct frame_in *in)
 }
 
 static int
+hear_output(struct proxy_gen *gen, struct frame_in *in)
+{
+	struct channel_output output;
+
+	if (channel_get_output(in, &output) == -1)
+		return -1;
+	supervisor_on_output(gen->supervisor, &output);
+	return 0;
+}
+
+static int
 hear_want(struct proxy_gen *gen, struct frame_in *in)
 {
 	struct channel_app app;
@@ -285,6 +296,8 @@ hear(struct proxy_gen *gen, struct frame_in *in)
 		return hear_instance(gen, in);
 	case CHANNEL_STUCK:
 		return hear_stuck(gen, in);
+	case CHANNEL_OUTPUT:
+		return hear_output(gen, in);
 	case CHANNEL_STATS:
 		return proxy_questions_stats(gen->questions, in);
 	case CHANNEL_WANT:

@@ -173,6 +173,17 @@ supervisor_on_stuck(
 }
 
 void
+supervisor_on_output(
+    struct supervisor *supervisor, const struct channel_output *output)
+{
+	struct instance *instance = find_instance(supervisor, output->instance);
+
+	if (instance != NULL)
+		app_log_line(instance->app->log, instance->pid, output->request,
+		    output->line);
+}
+
+void
 supervisor_on_proxy_gone(struct supervisor *supervisor)
 {
 	for (size_t i = 0; i < supervisor->n_apps; i++)

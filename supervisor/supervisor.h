@@ -20,6 +20,7 @@ int supervisor_run(const char *conf_path);
 int supervisor_run_keeper(int channel_fd);
 
 struct app;
+struct channel_output;
 struct channel_stuck;
 struct control_server;
 struct event;
@@ -95,6 +96,9 @@ void supervisor_on_proxy_gone(struct supervisor *supervisor);
  * more. */
 void supervisor_on_drained(
     struct supervisor *supervisor, uint64_t instance, bool but_streams);
+/* It wrote a line beside an answer. */
+void supervisor_on_output(
+    struct supervisor *supervisor, const struct channel_output *output);
 /* A process of it works on for nobody. */
 void supervisor_on_stuck(
     struct supervisor *supervisor, const struct channel_stuck *stuck);

@@ -8,6 +8,7 @@
 #include "proxy/core/response.h"
 #include "proxy/handler/gateway_gate.h"
 #include "proxy/upstream/peer.h"
+#include "proxy/upstream/registry.h"
 #include "proxy/upstream/uconn.h"
 #include "proxy/upstream/upstream.h"
 #include "src/base/log.h"
@@ -285,9 +286,16 @@ static void
 on_stderr(struct exchange *exchange, const char *from, size_t len)
 {
 	struct gate *gate = exchange->owner;
+	const struct peer *peer = gate->uconn->peer;
+	struct str line = { from, len };
 
-	log_info("r=%s app=%s stderr: %.*s", request_id(gate->request).ptr,
-	    gate->route->name, (int)len, from);
+	if (peer->instance != 0)
+		registry_tell_output(gate->route->registry, peer->instance,
+		    request_id(gate->request), line);
+	else
+		log_info("r=%s upstream=%s stderr: %.*s",
+		    request_id(gate->request).ptr, gate->route->name, (int)len,
+		    from);
 }
 
 const struct exchange_events gate_events = {

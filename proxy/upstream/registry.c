@@ -573,3 +573,12 @@ registry_tell_stuck(const struct upstream_registry *registry, uint64_t instance,
 		registry->events->on_stuck(
 		    registry->arg, instance, timed_out, inode);
 }
+
+void
+registry_tell_output(const struct upstream_registry *registry,
+    uint64_t instance, struct str request, struct str line)
+{
+	if (registry->events->on_output != NULL)
+		registry->events->on_output(
+		    registry->arg, instance, request, line);
+}

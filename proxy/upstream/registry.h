@@ -47,6 +47,10 @@ struct registry_events {
 	 * connection. Once a connection. */
 	void (*on_stuck)(
 	    void *arg, uint64_t instance, bool timed_out, uint64_t inode);
+	/* A line on its error stream that came with an answer, for the app's
+	 * log; `request` is the request's id. Both are borrowed. */
+	void (*on_output)(
+	    void *arg, uint64_t instance, struct str request, struct str line);
 };
 
 /* Before the workers run. `workers` and `events` are kept, not owned, and must
@@ -160,6 +164,8 @@ void registry_tell_released(const struct upstream_registry *registry,
     uint64_t instance, uint32_t slots);
 void registry_tell_wanted(
     const struct upstream_registry *registry, const char *app);
+void registry_tell_output(const struct upstream_registry *registry,
+    uint64_t instance, struct str request, struct str line);
 void registry_tell_stuck(const struct upstream_registry *registry,
     uint64_t instance, bool timed_out, uint64_t inode);
 

@@ -259,6 +259,25 @@ channel_get_stuck(struct frame_in *in, struct channel_stuck *message)
 }
 
 void
+channel_put_output(
+    struct frame_out *out, uint16_t kind, const struct channel_output *message)
+{
+	frame_begin(out, kind);
+	frame_put_u64(out, message->instance);
+	frame_put_text(out, message->request);
+	frame_put_text(out, message->line);
+}
+
+int
+channel_get_output(struct frame_in *in, struct channel_output *message)
+{
+	message->instance = frame_get_u64(in);
+	message->request = frame_get_text(in);
+	message->line = frame_get_text(in);
+	return finish(in, true);
+}
+
+void
 channel_put_app(
     struct frame_out *out, uint16_t kind, const struct channel_app *message)
 {

@@ -20,11 +20,11 @@
  * that waits for a slot, and is lent one.
  *
  * Messages cross: ABORT of a serial that is not prepared here, and PREPARED,
- * REJECTED, PROBED, DRAINED, RELEASED, QUIET, STUCK, STATS, LEND, RECALL or
- * WITHDRAW about a number unknown here are ignored. What breaks the channel: an
- * unknown type, a malformed frame, PREPARE before the end of the last serial,
- * COMMIT without PREPARED. An app before its first APP_STATE counts as
- * STARTING.
+ * REJECTED, PROBED, DRAINED, RELEASED, QUIET, STUCK, OUTPUT, STATS, LEND,
+ * RECALL or WITHDRAW about a number unknown here are ignored. What breaks the
+ * channel: an unknown type, a malformed frame, PREPARE before the end of the
+ * last serial, COMMIT without PREPARED. An app before its first APP_STATE
+ * counts as STARTING.
  */
 #ifndef IPC_CHANNEL_H
 #define IPC_CHANNEL_H
@@ -68,10 +68,11 @@ enum channel_type {
 	CHANNEL_DRAINED,  /* nothing is open to that instance any more */
 	CHANNEL_RELEASED, /* slots of a capped instance that were given up */
 	CHANNEL_STATS,
-	CHANNEL_WANT,  /* a request waits for an app that has no process; while
-			  draining: each that waits for a slot */
-	CHANNEL_QUIET, /* only streams are open to a withdrawn instance */
-	CHANNEL_STUCK, /* a process goes on with what nobody waits for */
+	CHANNEL_WANT,   /* a request waits for an app that has no process; while
+			   draining: each that waits for a slot */
+	CHANNEL_QUIET,  /* only streams are open to a withdrawn instance */
+	CHANNEL_STUCK,  /* a process goes on with what nobody waits for */
+	CHANNEL_OUTPUT, /* a line that an instance wrote beside an answer */
 
 	/* supervisor -> proxy again */
 	CHANNEL_SECRET, /* a file that TLS needs, or the ticket keys */
@@ -171,6 +172,13 @@ struct channel_stuck {
 	uint64_t inode;  /* of our end of the connection; 0: not known */
 };
 
+/* OUTPUT: for the app's log. */
+struct channel_output {
+	uint64_t instance;
+	const char *request; /* id of the request it came with */
+	const char *line;    /* without its end; any bytes but NUL */
+};
+
 enum channel_app_state {
 	CHANNEL_APP_UP = 1,   /* at least one instance is ready */
 	CHANNEL_APP_STARTING, /* the next instance is being started */
@@ -261,6 +269,7 @@ CHANNEL_MESSAGE(announce, channel_announce); /* ANNOUNCE */
 /* WITHDRAW LEND RECALL DRAINED RELEASED QUIET */
 CHANNEL_MESSAGE(instance, channel_instance);
 CHANNEL_MESSAGE(stuck, channel_stuck);   /* STUCK */
+CHANNEL_MESSAGE(output, channel_output); /* OUTPUT */
 CHANNEL_MESSAGE(app, channel_app);       /* APP_STATE, WANT */
 CHANNEL_MESSAGE(probe, channel_probe);   /* PROBE */
 CHANNEL_MESSAGE(probed, channel_probed); /* PROBED */

@@ -97,6 +97,8 @@ try_message(void)
 		TRY(app)
 	case CHANNEL_STUCK:
 		TRY(stuck)
+	case CHANNEL_OUTPUT:
+		TRY(output)
 	case CHANNEL_PROBE:
 		TRY(probe)
 	case CHANNEL_PROBED:

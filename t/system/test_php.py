@@ -342,6 +342,24 @@ def test_errors_of_scripts_go_to_the_apps_log(daemon, port, apps):
     wait_for(lambda: "oh no" in one.app_log("p"), 5)
 
 
+def test_lines_beside_an_answer_go_to_the_apps_log(daemon, port, apps):
+    """FastCGI's error stream, with the request's id and the app's pid."""
+    root = scalws.scratch()
+    (root / "noisy.php").write_text(
+        '<?php ini_set("error_log", ""); error_log("one\\ntwo"); '
+        'echo $_SERVER["HTTP_X_REQUEST_ID"];')
+    (root / "noisy.php").chmod(0o644)
+    one = daemon({"sites": [{"listen": [f"127.0.0.1:{port}"], "routes": [
+        {"path": "*", "app": "p"}]}],
+        "apps": {"p": {"runtime": "php", "root": str(root)}}})
+    pid = one.wait_running("p")[0]
+    answer = get(port, "/noisy.php")
+    assert answer.status == 200 and answer.text
+    for word in ("one", "two"):
+        wait_for(lambda: re.search(
+            rf"\[{pid}\] r={answer.text} .*{word}", one.app_log("p")), 10)
+
+
 def test_headers_and_status_of_cgi(daemon, port, apps):
     directory = scalws.scratch()
     (directory / "index.php").write_text("""<?php

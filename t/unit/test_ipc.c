@@ -199,6 +199,7 @@ GETTER(serial)
 GETTER(announce)
 GETTER(instance)
 GETTER(stuck)
+GETTER(output)
 GETTER(app)
 GETTER(probe)
 GETTER(probed)
@@ -234,6 +235,7 @@ START_TEST(messages_are_whole_or_refused)
 		CHANNEL_FASTCGI, 8, 1, 2000, some_addr("/run/x.sock") };
 	struct channel_instance instance = { 5, 1 };
 	struct channel_stuck stuck = { 5, CHANNEL_STUCK_TIMEOUT, 1ULL << 33 };
+	struct channel_output output = { 5, "1f", "PHP Warning: x" };
 	struct channel_app app = { "api", CHANNEL_APP_BACKOFF, 4000, "exit 1" };
 	struct channel_probe probe = { 6, CHANNEL_HTTP, 1000, "/", "a.b",
 		some_addr("[::1]:80") };
@@ -252,6 +254,7 @@ START_TEST(messages_are_whole_or_refused)
 	CHECK(announce, CHANNEL_ANNOUNCE);
 	CHECK(instance, CHANNEL_WITHDRAW);
 	CHECK(stuck, CHANNEL_STUCK);
+	CHECK(output, CHANNEL_OUTPUT);
 	CHECK(app, CHANNEL_APP_STATE);
 	CHECK(probe, CHANNEL_PROBE);
 	CHECK(probed, CHANNEL_PROBED);
