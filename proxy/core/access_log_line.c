@@ -4,6 +4,9 @@
  * not end a line, a quoted text or a terminal's patience.
  */
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #include "proxy/core/access_log.h"
 #include "proxy/core/request.h"
@@ -78,7 +81,7 @@ put_address(struct line *line, const struct addr *addr)
 
 /* ---- combined ---- */
 
-/* Bytes that stand for themselves between quotes: printable, no quote and no
+/* Bytes that stand for themselves in both formats: printable, no quote and no
  * backslash. */
 static const bool is_plain[256] = {
 	[0x20 ... '"' - 1] = true,
@@ -86,18 +89,52 @@ static const bool is_plain[256] = {
 	['\\' + 1 ... 0x7e] = true,
 };
 
+#ifdef __SSE2__
+static bool
+are_plain(__m128i bytes)
+{
+	/* Signed: what is 0x80 and above is below ' '. */
+	__m128i low = _mm_cmplt_epi8(bytes, _mm_set1_epi8(' '));
+	__m128i quote = _mm_cmpeq_epi8(bytes, _mm_set1_epi8('"'));
+	__m128i slash = _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\\'));
+	__m128i del = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x7f));
+
+	return _mm_movemask_epi8(_mm_or_si128(
+		   _mm_or_si128(low, quote), _mm_or_si128(slash, del))) == 0;
+}
+#endif
+
+/* Up to the first byte that does not stand for itself; returns how many. */
+static size_t
+put_plain(struct line *line, const char *from, size_t len)
+{
+	char *to = line->at;
+	size_t i = 0;
+
+#ifdef __SSE2__
+	for (; len - i >= 16; i += 16) {
+		__m128i bytes =
+		    _mm_loadu_si128((const __m128i *)(const void *)(from + i));
+
+		if (!are_plain(bytes))
+			break;
+		_mm_storeu_si128((__m128i *)(void *)(to + i), bytes);
+	}
+#endif
+	for (; i < len && is_plain[(unsigned char)from[i]]; i++)
+		to[i] = from[i];
+	line->at = to + i;
+	return i;
+}
+
 static void
 put_quoted(struct line *line, struct str text)
 {
 	for (size_t i = 0; i < text.len;) {
-		size_t begin = i;
-
-		while (i < text.len && is_plain[(unsigned char)text.ptr[i]])
-			i++;
-		if (i > begin)
-			put(line, text.ptr + begin, i - begin);
-		if (i < text.len)
-			put_hex_byte(line, "\\x", (unsigned char)text.ptr[i++]);
+		i += put_plain(line, text.ptr + i, text.len - i);
+		if (i == text.len)
+			return;
+		put_hex_byte(line, "\\x", (unsigned char)text.ptr[i++]);
 	}
 }
 
@@ -176,9 +213,13 @@ static void
 put_json_text(struct line *line, struct str text)
 {
 	for (size_t i = 0; i < text.len;) {
-		const unsigned char *at = (const unsigned char *)text.ptr + i;
+		const unsigned char *at;
 		size_t n = 1;
 
+		i += put_plain(line, text.ptr + i, text.len - i);
+		if (i == text.len)
+			return;
+		at = (const unsigned char *)text.ptr + i;
 		if (*at >= 0x80)
 			n = utf8_len(at, text.len - i);
 		if (n == 0 || *at < 0x20 || *at == 0x7f) {

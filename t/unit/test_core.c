@@ -795,6 +795,40 @@ START_TEST(combined_lines_are_escaped)
 }
 END_TEST
 
+/* Every byte at every place of a text that is looked at 16 bytes at a time. */
+START_TEST(every_byte_is_escaped_anywhere)
+{
+	static char line[ACCESS_LOG_LINE_MAX + 1];
+	struct request *request;
+
+	set_up();
+	request = hostile_request();
+	for (int byte = 0; byte < 256; byte++) {
+		bool plain =
+		    byte >= 0x20 && byte < 0x7f && byte != '"' && byte != '\\';
+
+		for (size_t place = 0; place < 40; place++) {
+			char target[40], want[80], one[8] = { (char)byte };
+			size_t len;
+
+			memset(target, 'a', sizeof(target));
+			target[place] = (char)byte;
+			request->target = (struct str){ target, 40 };
+			if (!plain)
+				snprintf(one, sizeof(one), "\\x%02x",
+				    (unsigned)byte);
+			len = (size_t)snprintf(want, sizeof(want),
+			    "\"GET %.*s%s%.*s HTTP/1.1\"", (int)place, target,
+			    one, (int)(39 - place), target + place + 1);
+			access_log_format_line(
+			    CONF_LOG_COMBINED, request, line);
+			ck_assert_mem_eq(strchr(line, '"'), want, len);
+		}
+	}
+	tear_down();
+}
+END_TEST
+
 static double
 number(const json_t *json, const char *name)
 {
@@ -990,8 +1024,9 @@ main(void)
 		refused_heads_are_answered_and_counted, request_ids,
 		scratch_is_bounded, error_pages_follow_accept,
 		error_pages_are_whole, combined_lines_are_escaped,
-		json_lines_are_json, the_longest_line_fits,
-		log_files_are_swapped, snapshots_live_as_long_as_their_requests,
+		every_byte_is_escaped_anywhere, json_lines_are_json,
+		the_longest_line_fits, log_files_are_swapped,
+		snapshots_live_as_long_as_their_requests,
 		a_rejected_snapshot_leaves_nothing };
 	Suite *suite = suite_create("core");
 	TCase *all = tcase_create("requests");
