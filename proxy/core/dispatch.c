@@ -5,6 +5,7 @@
  */
 #include "proxy/core/dispatch.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "proxy/core/request.h"
@@ -175,6 +176,49 @@ find_path(struct request *request)
 	return 0;
 }
 
+#define ACME_PATH "/.well-known/acme-challenge/"
+
+/* A site may want all of its requests by TLS; those that get its certificate
+ * cannot come so. */
+static int
+send_to_https(struct request *request)
+{
+	const struct h1_request *head = &request->head;
+	struct response_head answer = { .status = 308 };
+	struct str host =
+	    request->host.len > 0 ? request->host : request->site->name;
+	struct str path = STR("/"), query = STR("");
+	char port[8] = "", *line;
+	int len;
+
+	if (head->path_len > 0)
+		path =
+		    (struct str){ request->base + head->path, head->path_len };
+	if (head->query != 0)
+		query = (struct str){ request->base + head->query - 1,
+			head->query_len + 1 };
+	if (request->site->https_port != 0 && request->site->https_port != 443)
+		snprintf(port, sizeof(port), ":%u", request->site->https_port);
+	line = request_scratch(request, host.len + path.len + query.len + 64);
+	if (line == NULL || host.ptr[0] == '*' || host.ptr[0] == '_')
+		return refuse(request, 400, "no host to send it to");
+	len = sprintf(line, "Location: https://%.*s%s%.*s%.*s\r\n",
+	    (int)host.len, host.ptr, port, (int)path.len, path.ptr,
+	    (int)query.len, query.ptr);
+	answer.lines = (struct str){ line, (size_t)len };
+	if (response_start(request, &answer) != RESPONSE_GONE)
+		response_end(request);
+	return -1;
+}
+
+static bool
+wants_https(const struct request *request)
+{
+	return UNLIKELY(request->site->conf->https_redirect) &&
+	       !request->forwarded.https &&
+	       !str_starts_with(request->path, STR(ACME_PATH));
+}
+
 static int
 find_route(struct request *request)
 {
@@ -233,8 +277,12 @@ request_dispatch(struct request *request)
 	if (find_client(request) == 0 && find_site(request) == 0) {
 		if (head->form == TARGET_ASTERISK)
 			answer_asterisk(request);
-		else if (find_path(request) == 0 && find_route(request) == 0)
-			run_actions(request);
+		else if (find_path(request) == 0) {
+			if (wants_https(request))
+				send_to_https(request);
+			else if (find_route(request) == 0)
+				run_actions(request);
+		}
 	}
 	return request_leave(request);
 }

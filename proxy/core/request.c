@@ -304,3 +304,18 @@ request_id(struct request *request)
 	request->id[REQUEST_ID_LEN] = '\0';
 	return (struct str){ request->id, REQUEST_ID_LEN };
 }
+
+struct str
+request_secure_lines(const struct request *request)
+{
+	if (LIKELY(request->tls == NULL) || request->site == NULL)
+		return STR("");
+	return request->site->secure_lines;
+}
+
+bool
+request_shows_client(const struct request *request)
+{
+	return UNLIKELY(request->tls != NULL) && request->site != NULL &&
+	       request->site->conf->tls.client_verify != CONF_VERIFY_NONE;
+}

@@ -164,6 +164,11 @@ struct request {
 	struct h1_request head;
 };
 
+/* Does an app want to know what the client's certificate says? */
+bool request_shows_client(const struct request *request);
+/* The site's fields for answers over TLS. */
+struct str request_secure_lines(const struct request *request);
+
 /* A request with empty fields, head not initialised; holds the worker's current
  * snapshot. The front sets listener, tls and peer, parses into head, sets base.
  */

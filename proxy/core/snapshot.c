@@ -116,6 +116,9 @@ build_site(struct snapshot *snapshot, struct site *site,
 {
 	site->conf = conf;
 	site->name = conf->names[0] == NULL ? STR("_") : str_of(conf->names[0]);
+	if (conf->hsts != NULL)
+		site->secure_lines = str_of(arena_printf(snapshot->arena,
+		    "Strict-Transport-Security: %s\r\n", conf->hsts));
 	if (conf->tls.certificates != NULL) {
 		site->tls = tls_site_new(snapshot->conf, conf, files, errors);
 		if (site->tls == NULL)
@@ -155,6 +158,13 @@ build_listener(struct snapshot *snapshot, struct snapshot_listener *listener,
 {
 	listener->conf = conf;
 	listener->default_site = &snapshot->sites[conf->default_site->index];
+	for (size_t i = conf->tls ? conf->n_sites : 0; i-- > 0;) {
+		struct site *site = &snapshot->sites[conf->sites[i]->index];
+
+		if (site->https_port == 0 &&
+		    conf->addr.u.sa.sa_family != AF_UNIX)
+			site->https_port = addr_port(&conf->addr);
+	}
 	for (size_t i = 0; i < conf->n_sites; i++)
 		for (const char **name = conf->sites[i]->names; *name != NULL;
 		     name++)

@@ -57,6 +57,8 @@ struct site {
 	size_t n_routes;
 	struct access_log *access_log; /* NULL: none */
 	struct tls_site *tls;          /* NULL: it has no certificate */
+	struct str secure_lines;       /* fields of answers over TLS */
+	uint16_t https_port;           /* of its first TLS listener, or 443 */
 };
 
 /* Sites of one listener, by host name. */

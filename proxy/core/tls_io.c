@@ -457,3 +457,46 @@ tls_suits(const struct tls *tls, const struct tls_site *site)
 	       memcmp(tls->site_id, tls_site_id(site), sizeof(tls->site_id)) ==
 		   0;
 }
+
+static void
+put_subject(X509 *certificate, char *to)
+{
+	BIO *bio = BIO_new(BIO_s_mem());
+	char *text;
+	long len;
+
+	if (bio == NULL)
+		return;
+	if (X509_NAME_print_ex(bio, X509_get_subject_name(certificate), 0,
+		XN_FLAG_RFC2253) >= 0) {
+		len = BIO_get_mem_data(bio, &text);
+		if (len > 0 && len < TLS_SUBJECT_MAX) {
+			memcpy(to, text, (size_t)len);
+			to[len] = '\0';
+		}
+	}
+	BIO_free(bio);
+}
+
+void
+tls_client(const struct tls *tls, struct tls_client *client)
+{
+	static const char digits[] = "0123456789abcdef";
+	unsigned char hash[32];
+	X509 *certificate = SSL_get0_peer_certificate(tls->ssl);
+	unsigned len = sizeof(hash);
+
+	client->is_verified = false;
+	client->subject[0] = client->fingerprint[0] = '\0';
+	if (certificate == NULL ||
+	    SSL_get_verify_result(tls->ssl) != X509_V_OK ||
+	    X509_digest(certificate, EVP_sha256(), hash, &len) != 1)
+		return;
+	client->is_verified = true;
+	for (unsigned i = 0; i < len; i++) {
+		client->fingerprint[2 * i] = digits[hash[i] >> 4];
+		client->fingerprint[2 * i + 1] = digits[hash[i] & 15];
+	}
+	client->fingerprint[2 * len] = '\0';
+	put_subject(certificate, client->subject);
+}

@@ -32,6 +32,16 @@ const char *tls_why(const struct tls *tls);
  * one's name? If not, the answer is 421 (RFC 9110 section 15.5.20). */
 bool tls_suits(const struct tls *tls, const struct tls_site *site);
 
+/* What the certificate of a client says. */
+#define TLS_SUBJECT_MAX 1024
+struct tls_client {
+	bool is_verified; /* there is one, and its roots are the site's */
+	/* RFC 2253, other bytes than printable ASCII escaped; "": too long. */
+	char subject[TLS_SUBJECT_MAX];
+	char fingerprint[65]; /* SHA-256 of the whole, in hexadecimal */
+};
+void tls_client(const struct tls *tls, struct tls_client *client);
+
 /* For tls_worker.c. */
 struct bio_method_st;
 struct ssl_st;

@@ -236,8 +236,9 @@ h1_start(struct request *request, const struct response_head *head)
 	struct front *front = conn->front;
 	struct str route_lines =
 	    request->route == NULL ? STR("") : request->route->response_lines;
-	size_t len =
-	    fields_len(head->fields) + head->lines.len + route_lines.len + 512;
+	struct str secure_lines = request_secure_lines(request);
+	size_t len = fields_len(head->fields) + head->lines.len +
+		     route_lines.len + secure_lines.len + 512;
 
 	if (len > HOLD_BYTES) {
 		/* Cannot be: the limits of heads are below it. */
@@ -257,6 +258,7 @@ h1_start(struct request *request, const struct response_head *head)
 		put_date(front);
 	put_str(front, head->lines);
 	put_str(front, route_lines);
+	put_str(front, secure_lines);
 	if (head->fields != NULL)
 		put_fields(front, head);
 	put_framing(conn, request, head);
@@ -405,6 +407,7 @@ h1_fixed(
 	put(front, SERVER_LINE, sizeof(SERVER_LINE) - 1);
 	put_date(front);
 	put_connection(conn, request);
+	put_str(front, request_secure_lines(request));
 	put_str(front, head);
 	if (is_small) {
 		put_str(front, body);

@@ -287,6 +287,7 @@ h2_start(struct request *request, const struct response_head *head)
 	add_lines(&fields, head->lines);
 	if (request->route != NULL)
 		add_lines(&fields, request->route->response_lines);
+	add_lines(&fields, request_secure_lines(request));
 	if (head->fields != NULL)
 		add_table(&fields, head);
 	has_data = add_length(&fields, stream, head);
@@ -482,6 +483,7 @@ h2_fixed(
 	add_server(&fields);
 	add_date(&fields, request->worker);
 	add_lines(&fields, lines);
+	add_lines(&fields, request_secure_lines(request));
 	if (request->head.method == METHOD_HEAD)
 		body.len = 0;
 	stream->out_ended = true;

@@ -229,6 +229,14 @@ is_for_proxy(const char *name, size_t len)
 	       is_same4(name + 2, "oxy-");
 }
 
+/* What a client's certificate says is ours to tell. */
+static inline bool
+is_of_certificate(const char *name, size_t len)
+{
+	return len > 13 && is_same8(name, "x-ssl-cl") &&
+	       is_same8(name + 5, "-client-");
+}
+
 unsigned
 header_classify(const char *name, size_t len)
 {
@@ -245,6 +253,8 @@ header_classify(const char *name, size_t len)
 		return id | (unsigned)names[id].flags << 8;
 	if (UNLIKELY(first == 'p') && is_for_proxy(name, len))
 		return HEADER_FLAG_HOP << 8;
+	if (UNLIKELY(first == 'x') && is_of_certificate(name, len))
+		return HEADER_FLAG_ODD_NAME << 8;
 	return HEADER_OTHER;
 }
 

@@ -85,7 +85,8 @@ struct header_field {
 };
 
 /* The name has bytes outside letters, digits and '-': never sent to an app,
- * because CGI-like names could not tell it from another field. */
+ * because CGI-like names could not tell it from another field. Or it begins
+ * with X-SSL-Client-: nobody but us says that to an app. */
 #define HEADER_FLAG_ODD_NAME 1u
 /* Named by a Connection field, or hop-by-hop by definition. */
 #define HEADER_FLAG_HOP 2u
@@ -109,7 +110,7 @@ int header_table_add(struct header_table *table, const char *base,
 /* The id of a name (any case), HEADER_OTHER if unknown. Perfect hash, then
  * verified. */
 enum header_id header_lookup(const char *name, size_t len);
-/* The id, and what of its flags is known from the name alone (HOP) << 8. */
+/* The id, and what of its flags is known from the name alone << 8. */
 unsigned header_classify(const char *name, size_t len);
 /* The canonical spelling of a known id. */
 struct str header_name(enum header_id id);

@@ -11,6 +11,7 @@
 
 #include "proxy/core/request.h"
 #include "proxy/core/snapshot.h"
+#include "proxy/core/tls_io.h"
 #include "proxy/http/max_forwards.h"
 
 #ifndef SCALWS_VERSION
@@ -197,7 +198,7 @@ add_ends(struct fcgi_params *params, const struct request *request)
 {
 	const struct forwarded *forwarded = &request->forwarded;
 	const struct addr *ours = &request->listener->conf->addr;
-	bool tls_before = forwarded->https && !request->listener->conf->tls;
+	bool tls_before = forwarded->https && request->tls == NULL;
 	char text[ADDR_TEXT_MAX];
 	size_t len = addr_format_host(&forwarded->client, text);
 
@@ -214,6 +215,23 @@ add_ends(struct fcgi_params *params, const struct request *request)
 	    forwarded->https ? STR("https") : STR("http"));
 	add(params, STR("HTTP_HOST"), host_of(request));
 	add(params, STR("HTTP_X_REQUEST_ID"), str_of(request->id));
+}
+
+static void
+add_client(struct fcgi_params *params, const struct request *request)
+{
+	struct tls_client client;
+
+	if (LIKELY(!request_shows_client(request)))
+		return;
+	tls_client(request->tls, &client);
+	add(params, STR("HTTP_X_SSL_CLIENT_VERIFY"),
+	    client.is_verified ? STR("SUCCESS") : STR("NONE"));
+	if (!client.is_verified)
+		return;
+	add(params, STR("HTTP_X_SSL_CLIENT_SUBJECT"), str_of(client.subject));
+	add(params, STR("HTTP_X_SSL_CLIENT_FINGERPRINT"),
+	    str_of(client.fingerprint));
 }
 
 static struct str
@@ -257,6 +275,7 @@ fastcgi_params_put(struct fcgi_params *params, const struct request *request,
 	add_request(params, request, target, body);
 	add_script(params, request, target);
 	add_ends(params, request);
+	add_client(params, request);
 	add_max_forwards(params, request);
 	add_fields(params, request);
 }

@@ -9,10 +9,11 @@
 #include <string.h>
 
 #include "proxy/core/request.h"
+#include "proxy/core/tls_io.h"
 #include "proxy/http/max_forwards.h"
 
 /* Fields of our own, with room for their values. */
-#define OWN_FIELDS_MAX 1024
+#define OWN_FIELDS_MAX (1024 + TLS_SUBJECT_MAX + 256)
 
 struct writer {
 	char *at, *end;
@@ -148,6 +149,26 @@ put_origin(struct writer *out, const struct request *request, struct str prefix)
 	}
 }
 
+/* Nobody else can say so: the client's fields of these names are not passed. */
+static void
+put_client(struct writer *out, const struct request *request)
+{
+	struct tls_client client;
+
+	if (LIKELY(!request_shows_client(request)))
+		return;
+	tls_client(request->tls, &client);
+	if (!client.is_verified) {
+		PUT(out, "X-SSL-Client-Verify: NONE\r\n");
+		return;
+	}
+	PUT(out, "X-SSL-Client-Verify: SUCCESS\r\nX-SSL-Client-Subject: ");
+	put_str(out, str_of(client.subject));
+	PUT(out, "\r\nX-SSL-Client-Fingerprint: ");
+	put_str(out, str_of(client.fingerprint));
+	PUT(out, "\r\n");
+}
+
 static void
 put_body_field(struct writer *out, const struct request *request,
     const struct exchange_body *body)
@@ -214,6 +235,7 @@ http1_head_put(char *to, size_t room, const struct request *request,
 	put_body_field(&out, request, body);
 	put_upgrade(&out, request);
 	put_origin(&out, request, target->prefix);
+	put_client(&out, request);
 	PUT(&out, "\r\n");
 	return out.overflow ? 0 : (size_t)(out.at - to);
 }
