@@ -240,9 +240,13 @@ static void
 receive(struct conn *conn, const char *from, size_t len)
 {
 	struct h2_conn *h2 = conn->h2;
-	ssize_t used =
-	    nghttp2_session_mem_recv(h2->session, (const uint8_t *)from, len);
+	ssize_t used;
 
+	/* Some of what came before was not read to its end. */
+	if (UNLIKELY(h2->why != NULL))
+		return;
+	used =
+	    nghttp2_session_mem_recv(h2->session, (const uint8_t *)from, len);
 	if (UNLIKELY(used < 0)) {
 		bool is_flood = used == NGHTTP2_ERR_FLOODED ||
 				used == NGHTTP2_ERR_TOO_MANY_SETTINGS ||
