@@ -1,5 +1,5 @@
 """HTTP/2, frame by frame: the tables of raw/h2_*.py against the running
-proxy. The client is our own, with its own HPACK."""
+proxy, by TLS and in cleartext. The client is our own, with its own HPACK."""
 import base64
 import hashlib
 import re
@@ -10,12 +10,13 @@ import pytest
 import scalws
 from raw import (h2_answers, h2_connection, h2_flow, h2_headers, h2_messages,
                  h2_streams)
+from raw.h2_client import tls_context
 from raw.h2_runner import H2Bench
 from raw.origin import RawOrigin
 
 COMMON = (h2_connection.ROWS + h2_streams.ROWS + h2_headers.ROWS +
           h2_messages.ROWS + h2_flow.ROWS + h2_answers.ROWS)
-ROWS = {"cleartext": COMMON}
+ROWS = {"cleartext": COMMON, "tls": COMMON + h2_connection.TLS_ONLY}
 GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 
@@ -86,7 +87,9 @@ def benches():
                 for name, one in (("o", origin), ("ws", echo),
                                   ("stuck", stuck))},
             "sites": [{"names": ["t.example"],
-                       "listen": [f"127.0.0.1:{plain}"],
+                       "listen": [f"127.0.0.1:{plain}",
+                                  f"127.0.0.1:{tls} tls"],
+                       "tls": scalws.certificate(),
                        "routes": [
                            {"path": "/local/*",
                             "respond": {"status": 200, "body": "hi\n"}},
@@ -95,8 +98,9 @@ def benches():
                            {"path": "*", "upstream": "o"}]}],
         }
         with scalws.Daemon(conf) as daemon:
-            first, = daemon.addresses()
-            yield {"cleartext": H2Bench(first, origin, first)}
+            first, second = daemon.addresses()
+            yield {"cleartext": H2Bench(first, origin, first),
+                   "tls": H2Bench(first, origin, second, tls_context())}
 
 
 def test_table():

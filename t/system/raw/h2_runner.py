@@ -116,9 +116,12 @@ class H2Bench(Bench):
         def is_over():
             if client.goaways and row.probe:
                 return False        # the end of the connection must follow
-            return is_probed() and not ends_open or (
-                (is_probed() or not row.probe) and
-                any(judge_streams(o, client) is None for o in ends_open))
+            if is_probed() and (not ends_open or all(
+                    a.is_over for a in client.answers.values()) and
+                    client.opened == client.answers.keys()):
+                return True         # nothing more can come
+            return (is_probed() or not row.probe) and any(
+                judge_streams(o, client) is None for o in ends_open)
         try:
             client.pump(is_over, "an outcome")
         except Late:
