@@ -116,14 +116,8 @@ def cases():
         for n, row in enumerate(rows):
             if transport == "cleartext" or scalws.LONG or n % 4 == 0 or \
                     row in h2_connection.TLS_ONLY:
-                marks = [pytest.mark.xfail(strict=True)] \
-                    if row.name in PENDING else []
-                yield pytest.param(transport, row, marks=marks,
+                yield pytest.param(transport, row,
                                    id=f"{transport}-{row.name}")
-
-
-# Not built yet.
-PENDING = set()
 
 
 @pytest.mark.parametrize("transport, row", cases())
