@@ -33,6 +33,7 @@ static const char usage_text[] =
     "  scale APP N              run N processes of it, until the\n"
     "                           configuration says another number\n"
     "  logs [-f] [-n N] APP     what it printed; -f: and prints\n"
+    "  reopen                   open all log files by name again\n"
     "  reload [--dry-run]       take on the changed configuration, or\n"
     "                           print what would change\n"
     "  upgrade                  run the scalwsd that is installed now\n"
@@ -311,6 +312,7 @@ static const struct {
 	{ "restart", NEEDS_APP },
 	{ "scale", NEEDS_APP },
 	{ "logs", NEEDS_APP },
+	{ "reopen", NO_APP },
 	{ "reload", NO_APP },
 	{ "upgrade", NO_APP },
 	{ "check", NO_APP },

@@ -16,6 +16,7 @@
 #include "src/ipc/channel.h"
 #include "supervisor/app_log.h"
 #include "supervisor/app_roll.h"
+#include "supervisor/env_file.h"
 #include "supervisor/instance.h"
 #include "supervisor/proxy_proc.h"
 #include "supervisor/supervisor.h"
@@ -36,6 +37,12 @@ static void
 read_environment(struct app *app, const struct conf_app *conf)
 {
 	words_free(&app->environment);
+	app->env_problem[0] = '\0';
+	/* Later ones win. */
+	if (conf->environment_file != NULL &&
+	    env_file_read(conf->environment_file, &app->environment,
+		app->env_problem, sizeof(app->env_problem)) == -1)
+		log_error("app=%s %s", app->name, app->env_problem);
 	words_add_all(
 	    &app->environment, (const char *const *)conf->environment);
 }
@@ -317,6 +324,12 @@ app_roll_progress(struct app *app, const char *text)
 
 /* ---- keeping the number ---- */
 
+bool
+app_waits_for_before(const struct app *app)
+{
+	return app->conf->before_start != NULL && !app->before_done;
+}
+
 unsigned
 app_number(const struct app *app)
 {
@@ -353,8 +366,11 @@ keep_number(struct app *app)
 
 	LIST_FOREACH(node, &app->instances)
 	wanted += LIST_ENTRY(node, struct instance, node)->wanted;
-	for (; wanted < number; wanted++)
+	for (; wanted < number; wanted++) {
+		if (wanted > 0 && app_waits_for_before(app))
+			return;
 		instance_start(instance_new(app));
+	}
 	for (; wanted > number; wanted--)
 		instance_retire(find_spare(app), "fewer processes");
 }
@@ -416,6 +432,8 @@ app_start(struct app *app, app_done_cb *on_done, void *arg)
 	struct instance *instance;
 
 	app->stopped = false;
+	if (app_is_gone(app))
+		app->before_done = false;
 	add_waiter(app, WAIT_UP, on_done, NULL, arg);
 	app_changed(app);
 	if (app->rolling)

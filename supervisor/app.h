@@ -26,6 +26,7 @@ struct app {
 	const struct conf_app *conf;
 	char *name;
 	struct words environment; /* read anew at start and restart */
+	char env_problem[256];    /* why it cannot be used, or "" */
 	struct app_log *log;
 	struct list instances; /* of struct instance */
 	struct list waiters;
@@ -36,8 +37,9 @@ struct app {
 	unsigned generation;      /* restarts of all instances */
 	unsigned scale; /* processes asked for at run time; 0: as configured */
 	bool stopped;   /* by the administrator */
-	bool removed;   /* no longer in the configuration */
-	bool ending;    /* the daemon stops */
+	bool before_done;    /* before_start has run for this start */
+	bool removed;        /* no longer in the configuration */
+	bool ending;         /* the daemon stops */
 	unsigned restarts;   /* of all instances, ever */
 	uint32_t told_state; /* to the proxy; enum channel_app_state */
 	int64_t told_retry_at_ms;
@@ -93,6 +95,8 @@ void app_changed(struct app *app);
 void app_tell_proxy(struct app *app);
 void app_tell_state(struct app *app);
 
+/* Only one instance may be started: its before_start comes first. */
+bool app_waits_for_before(const struct app *app);
 /* How many instances are RUNNING. */
 unsigned app_running(const struct app *app);
 /* "running", "starting", "backoff", "failed", "stopped", "stopping". */

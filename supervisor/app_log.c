@@ -29,6 +29,7 @@ struct app_log {
 	struct log_writer *writer;
 	struct log_file *file;
 	struct log_room room; /* waited for while pipes are paused */
+	struct event *stall;  /* the same, for a write that hangs */
 	char *path;
 	char *last[APP_LOG_LAST_LINES];
 	size_t n_last; /* ever; the newest is last[(n_last - 1) % MAX] */
@@ -55,16 +56,32 @@ struct app_follower {
 
 static void on_room(void *arg);
 
+static void
+on_stall(evutil_socket_t fd, short what, void *arg)
+{
+	on_room(arg);
+}
+
+static struct log_limits
+limits_of(const struct conf_app *conf)
+{
+	return (struct log_limits){ .max_bytes = conf->log.max_bytes,
+		.max_age_ms = conf->log.max_age_ms,
+		.keep = conf->log.keep };
+}
+
 struct app_log *
 app_log_new(struct log_writer *writer, const struct conf_app *conf)
 {
 	struct app_log *log = mem_alloc(sizeof(*log));
+	struct log_limits limits;
 
 	log->writer = writer;
 	log->base = log_writer_base(writer);
 	log->path = mem_strdup(conf->log.file);
-	log->file = log_file_new(
-	    writer, conf->log.file, conf->log.max_bytes, conf->log.keep);
+	limits = limits_of(conf);
+	log->file = log_file_new(writer, conf->log.file, &limits);
+	log->stall = evtimer_new(log->base, on_stall, log);
 	log->room.on_room = on_room;
 	log->room.arg = log;
 	list_init(&log->pipes);
@@ -75,10 +92,11 @@ app_log_new(struct log_writer *writer, const struct conf_app *conf)
 void
 app_log_configure(struct app_log *log, const struct conf_app *conf)
 {
+	struct log_limits limits = limits_of(conf);
+
 	mem_free(log->path);
 	log->path = mem_strdup(conf->log.file);
-	log_file_configure(
-	    log->file, conf->log.file, conf->log.max_bytes, conf->log.keep);
+	log_file_configure(log->file, conf->log.file, &limits);
 }
 
 void
@@ -89,6 +107,8 @@ app_log_free(struct app_log **log_ptr)
 	if (log == NULL)
 		return;
 	list_remove(&log->room.node);
+	if (log->stall != NULL)
+		event_free(log->stall);
 	log_file_close(&log->file);
 	for (size_t i = 0; i < APP_LOG_LAST_LINES; i++)
 		mem_free(log->last[i]);
@@ -266,6 +286,16 @@ on_partial(evutil_socket_t fd, short what, void *arg)
 }
 
 static void
+wait_for_room(struct app_log *log)
+{
+	static const struct timeval later = { LOG_FILE_STALL_MS / 1000,
+		100000 };
+
+	log_writer_wait(log->writer, &log->room);
+	event_add(log->stall, &later);
+}
+
+static void
 on_readable(evutil_socket_t fd, short what, void *arg)
 {
 	static const struct timeval soon = { PARTIAL_MS / 1000, 0 };
@@ -285,7 +315,7 @@ on_readable(evutil_socket_t fd, short what, void *arg)
 	/* The disk is slow: the app waits in its own pipe. */
 	if (log_file_is_full(pipe->log->file)) {
 		event_del(pipe->readable);
-		log_writer_wait(pipe->log->writer, &pipe->log->room);
+		wait_for_room(pipe->log);
 	}
 }
 
@@ -296,9 +326,11 @@ on_room(void *arg)
 	struct list *node;
 
 	if (log_file_is_full(log->file)) {
-		log_writer_wait(log->writer, &log->room);
+		wait_for_room(log);
 		return;
 	}
+	list_remove(&log->room.node);
+	event_del(log->stall);
 	LIST_FOREACH(node, &log->pipes)
 	{
 		struct app_pipe *pipe = LIST_ENTRY(node, struct app_pipe, node);

@@ -176,8 +176,15 @@ step(struct app *app)
 	if (!app->roll_all && old_one_drains(app))
 		return;
 	while (count_new(app, false) < number &&
-	       (app->roll_all || count_new(app, true) == 0))
+	       (count_new(app, true) == 0 ||
+		   (app->roll_all && !app_waits_for_before(app)))) {
 		start_trial(app);
+		/* It may fail at once. */
+		if (!look_at_trials(app, why)) {
+			fail(app, why);
+			return;
+		}
+	}
 	if (count_new(app, true) > 0 || old_one_drains(app))
 		return;
 	old = find_old(app);
@@ -268,6 +275,7 @@ app_roll_begin(struct app *app, bool all)
 	LIST_FOREACH(node, &app->instances)
 	LIST_ENTRY(node, struct instance, node)->is_old = true;
 	app->rolling = app->roll_wish = true;
+	app->before_done = false;
 	app->roll_all = all;
 	app_changed(app);
 }

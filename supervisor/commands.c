@@ -326,6 +326,14 @@ status(struct control_client *client, const struct control_request *request)
 /* ---- logs ---- */
 
 static void
+reopen(struct control_client *client, const struct control_request *request)
+{
+	supervisor_reopen_logs(control_supervisor(client));
+	control_printf(client, 'o', "logs reopened");
+	control_end(client, CONTROL_OK);
+}
+
+static void
 logs(struct control_client *client, const struct control_request *request)
 {
 	struct app *app;
@@ -353,6 +361,7 @@ static const struct {
 	{ "status", 0, 1, false, status },
 	{ "status-json", 0, 1, false, status },
 	{ "logs", 3, 3, false, logs },
+	{ "reopen", 0, 0, true, reopen },
 	{ "check", 0, 0, false, check },
 	{ "start", 1, 1, true, start },
 	{ "stop", 1, 1, true, stop },

@@ -15,6 +15,7 @@
 #include "src/base/mem.h"
 #include "supervisor/app.h"
 #include "supervisor/app_log.h"
+#include "supervisor/app_roll.h"
 #include "supervisor/instance_proc.h"
 #include "supervisor/proxy_proc.h"
 #include "supervisor/supervisor.h"
@@ -66,8 +67,12 @@ set_state(struct instance *instance, enum instance_state state, const char *why)
 {
 	struct app *app = instance->app;
 
-	log_info("app=%s instance=%llu pid=%d %s -> %s%s%s", app->name,
-	    (unsigned long long)instance->id, (int)instance->pid,
+	char pid[24] = "";
+
+	if (instance->pid > 0)
+		snprintf(pid, sizeof(pid), " pid=%d", (int)instance->pid);
+	log_info("app=%s instance=%llu%s %s -> %s%s%s", app->name,
+	    (unsigned long long)instance->id, pid,
 	    instance_state_name(instance->state), instance_state_name(state),
 	    why[0] == '\0' ? "" : ": ", why);
 	instance->state = state;
@@ -100,6 +105,8 @@ spawn(struct instance *instance, const char *why)
 	instance->given_up = instance->quiet = instance->retiring = false;
 	instance->chance = (unsigned)(random() & 0xff);
 	instance->replace_why[0] = '\0';
+	instance_proc_release(instance);
+	instance->id = ++instance->app->supervisor->last_id;
 	set_state(instance, INSTANCE_STARTING, why);
 	set_timer(instance, instance->app->conf->start_timeout_ms);
 	if (instance_proc_start(instance, problem, sizeof(problem)) == -1)
@@ -146,6 +153,14 @@ withdraw(struct instance *instance, bool dead)
 }
 
 static void
+on_silent(void *arg)
+{
+	struct instance *instance = arg;
+
+	app_replace(instance, "its watchdog is silent");
+}
+
+static void
 serve(struct instance *instance)
 {
 	char text[64];
@@ -154,7 +169,10 @@ serve(struct instance *instance)
 	snprintf(text, sizeof(text), "ready after %lld ms",
 	    (long long)(now_ms - instance->since_ms));
 	instance->ready_at_ms = now_ms;
-	readiness_free(&instance->readiness);
+	if (instance->app->conf->watchdog_ms > 0)
+		readiness_watch(instance->readiness, on_silent);
+	else
+		readiness_free(&instance->readiness);
 	set_state(instance, INSTANCE_RUNNING, text);
 	instance_announce(instance);
 }

@@ -226,6 +226,7 @@ describe(struct instance *instance, const struct account *account, int *spec_fd,
 		.notify = readiness_notify_name(instance->readiness),
 		.datadir = app->supervisor->datadir,
 		.environment = (const char *const *)app->environment.items,
+		.before = !app->before_done,
 	};
 	struct strbuf text = STRBUF_EMPTY, file = STRBUF_EMPTY;
 	struct spawn_spec spec;
@@ -265,6 +266,10 @@ on_keeper_message(struct instance *instance, struct frame_in *in)
 	switch (in->type) {
 	case KEEPER_STARTED:
 		instance->pid = (pid_t)frame_get_u32(in);
+		if (!instance->app->before_done) {
+			instance->app->before_done = true;
+			app_changed(instance->app);
+		}
 		app_pipe_set_pid(instance->pipes[0], instance->pid);
 		app_pipe_set_pid(instance->pipes[1], instance->pid);
 		if (instance->readiness != NULL)
@@ -273,6 +278,12 @@ on_keeper_message(struct instance *instance, struct frame_in *in)
 	case KEEPER_CANNOT:
 		snprintf(why, sizeof(why), "%s", frame_get_text(in));
 		instance_event(instance, INSTANCE_CANNOT, why);
+		break;
+	case KEEPER_BEFORE:
+		number = frame_get_u32(in);
+		instance->exited = true;
+		snprintf(instance->last_exit, sizeof(instance->last_exit),
+		    "before_start: %s", process_exit_text((int)number, text));
 		break;
 	case KEEPER_EXITED:
 		number = frame_get_u32(in);
@@ -382,7 +393,9 @@ plan_readiness(struct instance *instance, const struct account *account)
 	plan.host = conf->probe.host == NULL ? "localhost" : conf->probe.host;
 	memcpy(plan.addrs, instance->addrs, sizeof(plan.addrs));
 	plan.n_addrs = instance->n_addrs;
+	plan.status = conf->probe.status;
 	plan.notify = instance->traits.notify;
+	plan.watchdog_ms = conf->watchdog_ms;
 	plan.uid = account->priv.uid;
 	return readiness_new(
 	    instance->app->supervisor, &plan, on_ready, instance);
@@ -446,11 +459,13 @@ instance_proc_start(struct instance *instance, char *why, size_t why_size)
 	struct account account;
 	int result = -1;
 
-	instance_proc_release(instance);
-	instance->id = ++instance->app->supervisor->last_id;
 	instance->exited = false;
 	instance->ready_at_ms = 0;
 	runtime_traits(instance->app->conf, &instance->traits);
+	if (instance->app->env_problem[0] != '\0') {
+		snprintf(why, why_size, "%s", instance->app->env_problem);
+		return -1;
+	}
 	if (find_account(instance->app->conf, &account, why, why_size) == -1)
 		return -1;
 	if (make_sockets(instance, account.priv.uid) == -1) {

@@ -44,6 +44,9 @@ struct keeper {
 	struct frame_link *link; /* NULL: the supervisor is gone */
 	struct spawn_spec spec;
 	pid_t child; /* leader of the app's process group; 0: none yet */
+	bool before; /* `child` is before_start */
+	int fds[KEEPER_FDS_MAX]; /* the app's, until it has them */
+	unsigned n_fds;
 	enum phase phase;
 	int64_t deadline_ms; /* of the phase */
 	bool done;
@@ -142,37 +145,20 @@ end_tree(void)
 	} while (left > 0);
 }
 
-static void
-on_child_signal(struct keeper *keeper)
-{
-	siginfo_t info;
-	int status = 0;
-
-	memset(&info, 0, sizeof(info));
-	/* Looked at before it is waited for: as long as it is a zombie its
-	 * group's number cannot be another's. */
-	if (keeper->child > 0 &&
-	    waitid(P_PID, (id_t)keeper->child, &info,
-		WEXITED | WNOHANG | WNOWAIT) == 0 &&
-	    info.si_pid == keeper->child) {
-		signal_group(keeper, SIGKILL);
-		if (waitpid(keeper->child, &status, 0) == keeper->child)
-			tell_number(keeper, KEEPER_EXITED, (uint32_t)status);
-		end_tree();
-		keeper->done = true;
-		return;
-	}
-	/* Orphans of the app: everyone but the app itself. */
-	while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-	       info.si_pid != 0 && info.si_pid != keeper->child)
-		waitpid(info.si_pid, NULL, WNOHANG);
-}
-
 /* ---- starting ---- */
 
-/* Fork; in the child become the app. Waits until exec has worked or failed. */
+/* The pipes must end when the app's ends are closed. */
 static void
-start(struct keeper *keeper, const int *fds, unsigned n_fds)
+close_fds(struct keeper *keeper)
+{
+	while (keeper->n_fds > 0)
+		fd_close(&keeper->fds[--keeper->n_fds]);
+}
+
+/* Fork; in the child become the app, or what runs before it. Waits until exec
+ * has worked or failed. */
+static void
+start(struct keeper *keeper)
 {
 	char text[512];
 	int error[2];
@@ -186,7 +172,8 @@ start(struct keeper *keeper, const int *fds, unsigned n_fds)
 	pid = fork();
 	if (pid == 0) {
 		close(error[0]);
-		keeper_child_run(&keeper->spec, fds, n_fds, error[1]);
+		keeper_child_run(&keeper->spec, keeper->before, keeper->fds,
+		    keeper->n_fds, error[1]);
 	}
 	close(error[1]);
 	if (pid == -1) {
@@ -209,30 +196,83 @@ start(struct keeper *keeper, const int *fds, unsigned n_fds)
 		tell_cannot(keeper, text);
 		return;
 	}
-	tell_number(keeper, KEEPER_STARTED, (uint32_t)pid);
+	if (!keeper->before)
+		tell_number(keeper, KEEPER_STARTED, (uint32_t)pid);
+}
+
+/* ---- its end ---- */
+
+/* What ran before the app has ended, and with it all that it left. */
+static void
+after_before(struct keeper *keeper, int status)
+{
+	keeper->child = 0;
+	if (status == 0 && keeper->phase == PHASE_RUNNING) {
+		keeper->before = false;
+		start(keeper);
+	} else {
+		tell_number(keeper, KEEPER_BEFORE, (uint32_t)status);
+		keeper->done = true;
+	}
+	close_fds(keeper);
+}
+
+static void
+on_child_signal(struct keeper *keeper)
+{
+	siginfo_t info;
+	int status = 0;
+
+	memset(&info, 0, sizeof(info));
+	/* Looked at before it is waited for: as long as it is a zombie its
+	 * group's number cannot be another's. */
+	if (keeper->child > 0 &&
+	    waitid(P_PID, (id_t)keeper->child, &info,
+		WEXITED | WNOHANG | WNOWAIT) == 0 &&
+	    info.si_pid == keeper->child) {
+		signal_group(keeper, SIGKILL);
+		if (waitpid(keeper->child, &status, 0) == keeper->child &&
+		    !keeper->before)
+			tell_number(keeper, KEEPER_EXITED, (uint32_t)status);
+		end_tree();
+		if (keeper->before)
+			after_before(keeper, status);
+		else
+			keeper->done = true;
+		return;
+	}
+	/* Orphans of the app: everyone but the app itself. */
+	while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+	       info.si_pid != 0 && info.si_pid != keeper->child)
+		waitpid(info.si_pid, NULL, WNOHANG);
 }
 
 static void
 take_spec(struct keeper *keeper, struct frame_in *in)
 {
-	int fds[KEEPER_FDS_MAX], spec_fd = frame_take_fd(in);
-	unsigned n_fds = 0;
+	int spec_fd = frame_take_fd(in);
 	char *text = NULL;
 	size_t len = 0;
 
-	while (in->next_fd < in->n_fds && n_fds < KEEPER_FDS_MAX)
-		fds[n_fds++] = frame_take_fd(in);
-	if (keeper->child != 0 || n_fds < 2 || !frame_is_whole(in) ||
+	if (keeper->child != 0 || keeper->n_fds > 0) {
+		tell_cannot(keeper, "the keeper has its process");
+		fd_close(&spec_fd);
+		return;
+	}
+	while (in->next_fd < in->n_fds && keeper->n_fds < KEEPER_FDS_MAX)
+		keeper->fds[keeper->n_fds++] = frame_take_fd(in);
+	if (keeper->n_fds < 2 || !frame_is_whole(in) ||
 	    fd_read_whole(spec_fd, SPEC_BYTES_MAX, &text, &len) == -1 ||
-	    spawn_decode(text, len, &keeper->spec) == -1)
+	    spawn_decode(text, len, &keeper->spec) == -1) {
 		tell_cannot(keeper, "the keeper does not understand");
-	else
-		start(keeper, fds, n_fds);
+	} else {
+		keeper->before = keeper->spec.before.n > 0;
+		start(keeper);
+	}
 	mem_free(text);
 	fd_close(&spec_fd);
-	/* The pipes must end when the app's ends are closed. */
-	for (unsigned i = 0; i < n_fds; i++)
-		fd_close(&fds[i]);
+	if (!keeper->before)
+		close_fds(keeper);
 }
 
 static void

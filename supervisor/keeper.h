@@ -6,6 +6,8 @@
 #ifndef SUPERVISOR_KEEPER_H
 #define SUPERVISOR_KEEPER_H
 
+#include <stdbool.h>
+
 #include "src/base/compiler.h"
 
 /* First the supervisor sends SPEC. The keeper answers STARTED or CANNOT, later
@@ -18,6 +20,7 @@ enum keeper_message {
 	KEEPER_KILL,     /* SIGKILL now */
 	KEEPER_STARTED,  /* u32 pid */
 	KEEPER_CANNOT,   /* text: what failed and why */
+	KEEPER_BEFORE,   /* u32 wait status of before_start, which failed */
 	KEEPER_EXITED,   /* u32 wait status of the app's first process */
 };
 
@@ -28,9 +31,10 @@ int keeper_run(int channel_fd);
 #define KEEPER_FDS_MAX 16
 struct spawn_spec;
 
-/* In the child of the keeper: become the app. `fds` are its descriptors from 1
+/* In the child of the keeper: become the app, or (`before`) what runs first.
+ * `fds` are its descriptors from 1
  * on. Does not return; says what failed on `error_fd`, as one line. */
-_Noreturn void keeper_child_run(
-    struct spawn_spec *spec, const int *fds, unsigned n_fds, int error_fd);
+_Noreturn void keeper_child_run(struct spawn_spec *spec, bool before,
+    const int *fds, unsigned n_fds, int error_fd);
 
 #endif

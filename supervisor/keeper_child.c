@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,16 +99,18 @@ set_limits(const struct spawn_spec *spec, int error_fd)
 }
 
 void
-keeper_child_run(
-    struct spawn_spec *spec, const int *fds, unsigned n_fds, int error_fd)
+keeper_child_run(struct spawn_spec *spec, bool before, const int *fds,
+    unsigned n_fds, int error_fd)
 {
 	pid_t keeper = getppid();
 	const char *directory = spec->directory == NULL ? "/" : spec->directory;
+	char **argv = before ? spec->before.items : spec->argv.items;
 	const char *stage;
 
 	setpgid(0, 0);
 	reset_signals();
-	error_fd = arrange_fds(fds, n_fds, error_fd);
+	/* Its output alone. */
+	error_fd = arrange_fds(fds, before ? 2 : n_fds, error_fd);
 	set_limits(spec, error_fd);
 	if (spec->become && priv_become(&spec->identity, &stage) == -1)
 		fail(error_fd, "cannot become user", spec->identity.user);
@@ -120,13 +123,14 @@ keeper_child_run(
 	/* After the change of user, which clears it. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) == -1 || getppid() != keeper)
 		_exit(127);
-	if (spec->listen_pid) {
+	if (spec->listen_pid && !before) {
 		char pid[16];
 
 		snprintf(pid, sizeof(pid), "%d", (int)getpid());
 		spawn_env_set(spec, "LISTEN_PID", pid);
 	}
 	environ = spec->env.items;
-	execvp(spec->argv.items[0], spec->argv.items);
-	fail(error_fd, "cannot run", spec->argv.items[0]);
+	execvp(argv[0], argv);
+	fail(error_fd, before ? "before_start: cannot run" : "cannot run",
+	    argv[0]);
 }

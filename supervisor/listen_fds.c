@@ -10,6 +10,7 @@
 #include <netinet/tcp.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -21,9 +22,13 @@
 #include "src/base/list.h"
 #include "src/base/log.h"
 #include "src/base/mem.h"
+#include "src/base/str.h"
 
 #define RETRY_MS 50
 #define DEFER_ACCEPT_S 1
+/* sd_listen_fds(3) */
+#define GIVEN_FIRST 3
+#define GIVEN_MAX 256
 
 struct bound {
 	struct list node;
@@ -32,6 +37,7 @@ struct bound {
 	uint32_t key;
 	bool is_new;    /* opened by the last prepare */
 	bool is_wanted; /* named by the last prepared configuration */
+	bool is_given;  /* by the service manager: its path is not ours */
 	size_t n;
 	int *fds;
 };
@@ -41,13 +47,57 @@ struct listen_set {
 	uint32_t last_key;
 };
 
-struct listen_set *
-listen_set_new(void)
+static int
+set_option(int fd, int level, int option, int value)
 {
-	struct listen_set *set = mem_alloc(sizeof(*set));
+	return setsockopt(fd, level, option, &value, sizeof(value));
+}
 
-	list_init(&set->bounds);
-	return set;
+static bool
+is_listening(int fd)
+{
+	int type = 0, on = 0;
+	socklen_t len = sizeof(type);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == -1 ||
+	    type != SOCK_STREAM)
+		return false;
+	len = sizeof(on);
+	return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &on, &len) == 0 &&
+	       on == 1;
+}
+
+static void
+take_one(struct listen_set *set, int fd)
+{
+	struct bound *bound = mem_alloc(sizeof(*bound));
+	char text[ADDR_TEXT_MAX];
+	int only = 0;
+	socklen_t len = sizeof(only);
+
+	bound->addr.len = sizeof(bound->addr.u);
+	if (!is_listening(fd) || fd_set_cloexec(fd, true) == -1 ||
+	    fd_set_nonblock(fd) == -1 ||
+	    getsockname(fd, &bound->addr.u.sa, &bound->addr.len) == -1) {
+		log_warn("descriptor %d from the service manager is no "
+			 "listening stream socket",
+		    fd);
+		mem_free(bound);
+		return;
+	}
+	if (bound->addr.u.sa.sa_family == AF_INET6 &&
+	    getsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, &len) == 0)
+		bound->v6only = only != 0;
+	if (bound->addr.u.sa.sa_family != AF_UNIX &&
+	    set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1) == -1)
+		log_errno("descriptor %d: TCP_NODELAY", fd);
+	bound->is_given = true;
+	bound->key = ++set->last_key;
+	bound->fds = mem_alloc_array(1, sizeof(*bound->fds));
+	bound->fds[bound->n++] = fd;
+	list_push_back(&set->bounds, &bound->node);
+	addr_format(&bound->addr, text);
+	log_info("%s: taken from the service manager", text);
 }
 
 static void
@@ -55,11 +105,42 @@ close_bound(struct bound *bound)
 {
 	for (size_t i = 0; i < bound->n; i++)
 		fd_close(&bound->fds[i]);
-	if (bound->n > 0 && bound->addr.u.sa.sa_family == AF_UNIX)
+	if (bound->n > 0 && !bound->is_given &&
+	    bound->addr.u.sa.sa_family == AF_UNIX)
 		unlink(bound->addr.u.un.sun_path);
 	list_remove(&bound->node);
 	mem_free(bound->fds);
 	mem_free(bound);
+}
+
+/* Sockets that the service manager made (LISTEN_FDS): one shared socket an
+ * address. They are named by no configuration yet. */
+static void
+take_given(struct listen_set *set)
+{
+	const char *pid = getenv("LISTEN_PID"), *n = getenv("LISTEN_FDS");
+	uint64_t ours = 0, count = 0;
+
+	if (pid == NULL || n == NULL ||
+	    str_to_u64(str_of(pid), INT32_MAX, &ours) == -1 ||
+	    (pid_t)ours != getpid() ||
+	    str_to_u64(str_of(n), GIVEN_MAX, &count) == -1)
+		count = 0;
+	unsetenv("LISTEN_PID");
+	unsetenv("LISTEN_FDS");
+	unsetenv("LISTEN_FDNAMES");
+	for (int fd = GIVEN_FIRST; fd < GIVEN_FIRST + (int)count; fd++)
+		take_one(set, fd);
+}
+
+struct listen_set *
+listen_set_new(void)
+{
+	struct listen_set *set = mem_alloc(sizeof(*set));
+
+	list_init(&set->bounds);
+	take_given(set);
+	return set;
 }
 
 void
@@ -90,12 +171,6 @@ find(const struct listen_set *set, const struct conf_listener *listener)
 			return bound;
 	}
 	return NULL;
-}
-
-static int
-set_option(int fd, int level, int option, int value)
-{
-	return setsockopt(fd, level, option, &value, sizeof(value));
 }
 
 /* A socket path that nobody listens on is left from a killed daemon (we hold

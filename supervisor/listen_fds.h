@@ -14,6 +14,8 @@
 
 struct listen_set; /* opaque */
 
+/* Begins with the sockets that the service manager gave (LISTEN_FDS), which are
+ * used for what the configuration names; call it once. */
 struct listen_set *listen_set_new(void) MUST_CHECK;
 /* Closes all. */
 void listen_set_free(struct listen_set **set);

@@ -31,15 +31,18 @@ struct log_file {
 	struct log_writer *writer;
 	/* Under writer->lock. */
 	char *path;
-	uint64_t max_bytes;
-	unsigned keep;
+	struct log_limits limits;
 	struct strbuf pending;
 	bool writing; /* the thread is at it */
+	int64_t writing_since_ms;
+	uint64_t dropped; /* lines that found no room, not yet told */
 	bool closing, reopen;
 	bool was_full;
 	/* Of the thread alone. */
 	int fd;
 	uint64_t size;
+	int64_t begun_ms; /* when its first line was written; wall clock */
+	uint64_t lost;    /* lines that could not be written, not yet told */
 	int64_t complained_ms;
 };
 
@@ -60,8 +63,7 @@ struct log_writer {
 
 struct target { /* what the thread needs of a file, copied under the lock */
 	char path[4096];
-	uint64_t max_bytes;
-	unsigned keep;
+	struct log_limits limits;
 };
 
 static void
@@ -74,6 +76,20 @@ complain(struct log_file *file, const char *path, const char *what)
 		return;
 	file->complained_ms = now_ms;
 	log_errno("%s: %s, lines of the app are lost", path, what);
+}
+
+/* When the file was made, or changed last where the file system does not know.
+ */
+static int64_t
+birth_ms(int fd)
+{
+	struct statx st;
+
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_BTIME | STATX_MTIME, &st) == -1)
+		return clock_wall_ms();
+	if ((st.stx_mask & STATX_BTIME) != 0)
+		return st.stx_btime.tv_sec * 1000;
+	return st.stx_mtime.tv_sec * 1000;
 }
 
 static int
@@ -96,7 +112,24 @@ open_file(struct log_file *file, const struct target *target)
 		return -1;
 	}
 	file->size = (uint64_t)st.st_size;
+	file->begun_ms = file->size == 0 ? clock_wall_ms() : birth_ms(file->fd);
 	return 0;
+}
+
+/* Of rotated files those that were written last too long ago. */
+static void
+remove_aged(const struct target *target)
+{
+	char path[4200];
+	struct stat st;
+
+	for (unsigned i = 1; i <= target->limits.keep; i++) {
+		snprintf(path, sizeof(path), "%s.%u", target->path, i);
+		if (lstat(path, &st) == 0 &&
+		    clock_wall_ms() - st.st_mtim.tv_sec * 1000 >
+			target->limits.max_age_ms)
+			unlink(path);
+	}
 }
 
 /* path.(keep-1) -> path.keep ... path -> path.1 */
@@ -106,9 +139,9 @@ rotate(struct log_file *file, const struct target *target)
 	char from[4200], to[4200];
 
 	fd_close(&file->fd);
-	if (target->keep == 0)
+	if (target->limits.keep == 0)
 		unlink(target->path);
-	for (unsigned i = target->keep; i > 0; i--) {
+	for (unsigned i = target->limits.keep; i > 0; i--) {
 		snprintf(to, sizeof(to), "%s.%u", target->path, i);
 		if (i == 1)
 			snprintf(from, sizeof(from), "%s", target->path);
@@ -118,6 +151,41 @@ rotate(struct log_file *file, const struct target *target)
 		if (rename(from, to) == -1 && errno != ENOENT)
 			complain(file, from, "cannot rotate");
 	}
+	if (target->limits.max_age_ms != 0)
+		remove_aged(target);
+}
+
+static uint64_t
+count_lines(const char *text, size_t len)
+{
+	const char *end = text + len;
+	uint64_t lines = 0;
+
+	while (text < end &&
+	       (text = memchr(text, '\n', (size_t)(end - text))) != NULL) {
+		text++;
+		lines++;
+	}
+	return lines;
+}
+
+/* So many lines are missing here: said where they are missed. */
+static void
+tell_lost(struct log_file *file)
+{
+	char line[128];
+	size_t at = CLOCK_ISO_LEN;
+
+	if (file->lost == 0)
+		return;
+	clock_put_iso(line, clock_wall_ms());
+	at += (size_t)snprintf(line + at, sizeof(line) - at,
+	    " [%d] scalwsd: %llu lines were lost here\n", (int)getpid(),
+	    (unsigned long long)file->lost);
+	if (fd_write_all(file->fd, line, at) == -1)
+		return;
+	file->size += at;
+	file->lost = 0;
 }
 
 /* As many whole lines of `text` as fit into `room` bytes, at least one. */
@@ -139,18 +207,27 @@ static void
 write_out(struct log_file *file, const struct target *target, const char *text,
     size_t len)
 {
+	const struct log_limits *limits = &target->limits;
+
 	while (len > 0) {
 		uint64_t room = UINT64_MAX;
 		size_t part;
 
 		if (open_file(file, target) == -1) {
 			complain(file, target->path, "cannot open");
+			file->lost += count_lines(text, len);
 			return;
 		}
-		if (target->max_bytes != 0)
-			room = target->max_bytes > file->size
-				   ? target->max_bytes - file->size
+		tell_lost(file);
+		if (limits->max_bytes != 0)
+			room = limits->max_bytes > file->size
+				   ? limits->max_bytes - file->size
 				   : 0;
+		if (limits->max_age_ms != 0 && file->size > 0 &&
+		    clock_wall_ms() - file->begun_ms > limits->max_age_ms) {
+			rotate(file, target);
+			continue;
+		}
 		part = fitting(text, len, room);
 		if (part > room && file->size > 0) {
 			rotate(file, target);
@@ -158,7 +235,10 @@ write_out(struct log_file *file, const struct target *target, const char *text,
 		}
 		if (fd_write_all(file->fd, text, part) == -1) {
 			complain(file, target->path, "cannot write");
-			return;
+			file->lost += count_lines(text, part);
+			text += part;
+			len -= part;
+			continue;
 		}
 		file->size += part;
 		text += part;
@@ -194,9 +274,11 @@ serve(struct log_writer *writer, struct log_file *file)
 	file->pending = STRBUF_EMPTY;
 	file->reopen = false;
 	file->writing = true;
+	file->writing_since_ms = clock_now_ms();
+	file->lost += file->dropped;
+	file->dropped = 0;
 	snprintf(target.path, sizeof(target.path), "%s", file->path);
-	target.max_bytes = file->max_bytes;
-	target.keep = file->keep;
+	target.limits = file->limits;
 	/* Others come first next time. */
 	list_remove(&file->node);
 	list_push_back(&writer->files, &file->node);
@@ -349,15 +431,14 @@ log_writer_reopen(struct log_writer *writer)
 }
 
 struct log_file *
-log_file_new(struct log_writer *writer, const char *path, uint64_t max_bytes,
-    unsigned keep)
+log_file_new(struct log_writer *writer, const char *path,
+    const struct log_limits *limits)
 {
 	struct log_file *file = mem_alloc(sizeof(*file));
 
 	file->writer = writer;
 	file->path = mem_strdup(path);
-	file->max_bytes = max_bytes;
-	file->keep = keep;
+	file->limits = *limits;
 	file->fd = -1;
 	pthread_mutex_lock(&writer->lock);
 	list_push_back(&writer->files, &file->node);
@@ -367,7 +448,7 @@ log_file_new(struct log_writer *writer, const char *path, uint64_t max_bytes,
 
 void
 log_file_configure(
-    struct log_file *file, const char *path, uint64_t max_bytes, unsigned keep)
+    struct log_file *file, const char *path, const struct log_limits *limits)
 {
 	struct log_writer *writer = file->writer;
 
@@ -378,8 +459,7 @@ log_file_configure(
 		file->reopen = true;
 		pthread_cond_signal(&writer->work);
 	}
-	file->max_bytes = max_bytes;
-	file->keep = keep;
+	file->limits = *limits;
 	pthread_mutex_unlock(&writer->lock);
 }
 
@@ -399,13 +479,30 @@ log_file_close(struct log_file **file_ptr)
 	*file_ptr = NULL;
 }
 
+static bool
+is_full(const struct log_file *file)
+{
+	return file->pending.len >= LOG_FILE_PENDING_MAX;
+}
+
+/* One write takes for ever. */
+static bool
+is_stalled(const struct log_file *file)
+{
+	return file->writing &&
+	       clock_now_ms() - file->writing_since_ms > LOG_FILE_STALL_MS;
+}
+
 void
 log_file_add(struct log_file *file, const char *text, size_t len)
 {
 	struct log_writer *writer = file->writer;
 
 	pthread_mutex_lock(&writer->lock);
-	strbuf_add(&file->pending, text, len);
+	if (is_full(file) && is_stalled(file))
+		file->dropped += count_lines(text, len);
+	else
+		strbuf_add(&file->pending, text, len);
 	pthread_cond_signal(&writer->work);
 	pthread_mutex_unlock(&writer->lock);
 }
@@ -416,7 +513,7 @@ log_file_is_full(struct log_file *file)
 	bool full;
 
 	pthread_mutex_lock(&file->writer->lock);
-	full = file->pending.len >= LOG_FILE_PENDING_MAX;
+	full = is_full(file) && !is_stalled(file);
 	if (full)
 		file->was_full = true;
 	pthread_mutex_unlock(&file->writer->lock);

@@ -20,6 +20,7 @@ struct log_file;   /* opaque */
 /* What waits for the disk, per file; beyond it the app's pipe is left unread.
  */
 #define LOG_FILE_PENDING_MAX (1024 * 1024)
+#define LOG_FILE_STALL_MS 1000
 
 struct event_base *log_writer_base(const struct log_writer *writer);
 
@@ -33,15 +34,26 @@ struct log_room {
 /* Be told once (list_remove takes the wish back). */
 void log_writer_wait(struct log_writer *writer, struct log_room *room);
 
+struct log_limits {
+	uint64_t max_bytes; /* rotate at this size; 0: never */
+	int64_t max_age_ms; /* rotate at this age, and remove rotated files
+			     * that are older; 0: never */
+	unsigned keep;      /* rotated files */
+};
+
 struct log_file *log_file_new(struct log_writer *writer, const char *path,
-    uint64_t max_bytes, unsigned keep) MUST_CHECK;
+    const struct log_limits *limits) MUST_CHECK;
 void log_file_configure(
-    struct log_file *file, const char *path, uint64_t max_bytes, unsigned keep);
+    struct log_file *file, const char *path, const struct log_limits *limits);
 /* Written out by the thread, then closed and freed; *file is NULL at once. */
 void log_file_close(struct log_file **file);
-/* `text` is whole lines. Never refused: the caller asks log_file_is_full. */
+/* `text` is whole lines. The caller asks log_file_is_full before it reads more.
+ * Dropped, and counted in the file, when there is no room and the disk does not
+ * move, or when it cannot be written. */
 void log_file_add(struct log_file *file, const char *text, size_t len);
-/* LOG_FILE_PENDING_MAX waits. Then a log_room is told when it is written. */
+/* LOG_FILE_PENDING_MAX waits. Then a log_room is told when it is written. False
+ * when a write hangs for longer than LOG_FILE_STALL_MS: nobody waits for that
+ * one. */
 bool log_file_is_full(struct log_file *file);
 bool log_file_is_written(struct log_file *file);
 

@@ -15,6 +15,7 @@
 
 #include "src/base/clock.h"
 #include "src/base/log.h"
+#include "src/base/str.h"
 
 void
 notify_state(const char *text)
@@ -49,4 +50,21 @@ notify_reloading(void)
 	snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%lld",
 	    (long long)clock_now_us());
 	notify_state(text);
+}
+
+int
+notify_watchdog_ms(void)
+{
+	const char *usec = getenv("WATCHDOG_USEC"),
+		   *pid = getenv("WATCHDOG_PID");
+	uint64_t number, ours;
+
+	if (usec == NULL || getenv("NOTIFY_SOCKET") == NULL ||
+	    str_to_u64(str_of(usec), INT32_MAX * UINT64_C(1000), &number) == -1)
+		return 0;
+	if (pid != NULL && (str_to_u64(str_of(pid), INT32_MAX, &ours) == -1 ||
+			       (pid_t)ours != getpid()))
+		return 0;
+	number /= 1000;
+	return number == 0 ? 1 : (int)number;
 }

@@ -10,4 +10,7 @@ void notify_state(const char *text);
 /* RELOADING=1 with the time that Type=notify-reload wants. */
 void notify_reloading(void);
 
+/* How often the service manager wants to hear WATCHDOG=1 at least; 0: never. */
+int notify_watchdog_ms(void);
+
 #endif

@@ -33,7 +33,8 @@
 struct readiness {
 	struct supervisor *supervisor;
 	struct readiness_plan plan;
-	readiness_cb *on_ready; /* NULL: it was called */
+	readiness_cb *on_ready;         /* NULL: it was called */
+	readiness_silent_cb *on_silent; /* NULL: it is not ready yet */
 	void *arg;
 	struct event *timer;
 	uint64_t probe; /* running, or 0 */
@@ -64,6 +65,14 @@ ready(struct readiness *readiness, unsigned at)
 		on_ready(at, readiness->arg); /* may free us */
 }
 
+static bool
+is_good(const struct readiness_plan *plan, const struct channel_probed *probed)
+{
+	if (plan->status == 0 || plan->protocol != CHANNEL_HTTP)
+		return probed->ok;
+	return probed->status == plan->status;
+}
+
 static void
 on_probed(const struct channel_probed *probed, void *arg)
 {
@@ -72,12 +81,17 @@ on_probed(const struct channel_probed *probed, void *arg)
 	readiness->probe = 0;
 	if (readiness->on_ready == NULL)
 		return;
-	if (probed->ok) {
+	if (is_good(&readiness->plan, probed)) {
 		ready(readiness, readiness->at);
 		return;
 	}
-	snprintf(readiness->last_error, sizeof(readiness->last_error), "%s",
-	    probed->text);
+	if (probed->ok)
+		snprintf(readiness->last_error, sizeof(readiness->last_error),
+		    "status %u, not %u", probed->status,
+		    readiness->plan.status);
+	else
+		snprintf(readiness->last_error, sizeof(readiness->last_error),
+		    "%s", probed->text);
 	if (readiness->plan.n_addrs > 1)
 		readiness->at = (readiness->at + 1) % readiness->plan.n_addrs;
 	set_timer(readiness, readiness->pause_ms);
@@ -93,6 +107,11 @@ on_timer(evutil_socket_t fd, short what, void *arg)
 	const struct readiness_plan *plan = &readiness->plan;
 	struct channel_probe probe;
 
+	if (readiness->on_silent != NULL) {
+		set_timer(readiness, plan->watchdog_ms);
+		readiness->on_silent(readiness->arg); /* may free us */
+		return;
+	}
 	if (!plan->probe) {
 		ready(readiness, 0);
 		return;
@@ -112,18 +131,34 @@ on_timer(evutil_socket_t fd, short what, void *arg)
 	}
 }
 
-/* ---- READY=1 ---- */
+/* ---- READY=1, WATCHDOG=1 ---- */
 
-/* Is "READY=1" a line of the message? */
+/* Is `what` a line of the message? */
 static bool
-says_ready(const char *text, size_t len)
+says(const char *text, size_t len, struct str what)
 {
 	struct str rest = { text, len }, line;
 
 	while (str_split(&rest, '\n', &line))
-		if (str_eq(line, STR("READY=1")))
+		if (str_eq(line, what))
 			return true;
 	return false;
+}
+
+static void
+hear(struct readiness *readiness, const char *text, size_t len)
+{
+	const struct readiness_plan *plan = &readiness->plan;
+
+	if (readiness->on_silent != NULL) {
+		if (says(text, len, STR("WATCHDOG=1")))
+			set_timer(readiness, plan->watchdog_ms);
+		return;
+	}
+	/* It does not say where: with two addresses the probe finds out. */
+	if (plan->notify && plan->n_addrs < 2 &&
+	    says(text, len, STR("READY=1")))
+		ready(readiness, plan->first);
 }
 
 static void
@@ -150,10 +185,8 @@ on_notify(evutil_socket_t fd, short what, void *arg)
 	    header->cmsg_type != SCM_CREDENTIALS)
 		return;
 	memcpy(&from, CMSG_DATA(header), sizeof(from));
-	/* It does not say where: with two addresses the probe finds out. */
-	if (from.uid == readiness->plan.uid && readiness->plan.n_addrs < 2 &&
-	    says_ready(text, (size_t)n))
-		ready(readiness, readiness->plan.first);
+	if (from.uid == readiness->plan.uid)
+		hear(readiness, text, (size_t)n);
 }
 
 static int
@@ -201,7 +234,8 @@ readiness_new(struct supervisor *supervisor, const struct readiness_plan *plan,
 	readiness->notify_fd = -1;
 	readiness->timer = evtimer_new(supervisor->base, on_timer, readiness);
 	/* Without it there is still the probe. */
-	if (plan->notify && open_notify(readiness) == -1) {
+	if ((plan->notify || plan->watchdog_ms > 0) &&
+	    open_notify(readiness) == -1) {
 		log_errno("no notify socket for an app");
 		readiness->notify_name[0] = '\0';
 	}
@@ -225,6 +259,14 @@ const char *
 readiness_last_error(const struct readiness *readiness)
 {
 	return readiness->last_error;
+}
+
+void
+readiness_watch(struct readiness *readiness, readiness_silent_cb *on_silent)
+{
+	readiness->on_ready = NULL;
+	readiness->on_silent = on_silent;
+	set_timer(readiness, readiness->plan.watchdog_ms);
 }
 
 void

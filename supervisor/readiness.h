@@ -1,6 +1,7 @@
 /*
  * Is a new process ready? Asked by probes through the proxy, told by READY=1
- * on its own NOTIFY_SOCKET, or simply alive for a second (http = false).
+ * on its own NOTIFY_SOCKET, or simply alive for a second (http = false). Later:
+ * does it still say WATCHDOG=1 there?
  * Supervisor thread only.
  */
 #ifndef SUPERVISOR_READINESS_H
@@ -23,9 +24,11 @@ struct readiness_plan {
 	bool probe; /* false: being alive for a second is enough */
 	uint32_t protocol;
 	const char *path, *host; /* copied */
+	uint32_t status;         /* the only one that is ready; 0: any good */
 	struct addr addrs[2];
 	unsigned n_addrs, first; /* which address is tried first */
 	bool notify;             /* READY=1 counts */
+	int watchdog_ms;         /* 0: none */
 	uid_t uid;               /* whose messages count */
 };
 
@@ -40,6 +43,11 @@ const char *readiness_notify_name(const struct readiness *readiness);
 void readiness_begin(struct readiness *readiness);
 /* Why it is not ready yet, one line. */
 const char *readiness_last_error(const struct readiness *readiness);
+/* It is ready: from now on only its watchdog is waited for. `on_silent` comes
+ * each time that it said nothing for watchdog_ms. */
+typedef void readiness_silent_cb(void *arg);
+void readiness_watch(
+    struct readiness *readiness, readiness_silent_cb *on_silent);
 /* Also cancels. */
 void readiness_free(struct readiness **readiness);
 

@@ -94,6 +94,17 @@ set_owner(
 	return 0;
 }
 
+/* The one who had it before us may have removed it at its end: then the lock is
+ * on a file that nobody else will see. */
+static bool
+is_in_place(int fd, const char *path)
+{
+	struct stat ours, there;
+
+	return fstat(fd, &ours) == 0 && lstat(path, &there) == 0 &&
+	       ours.st_ino == there.st_ino && ours.st_dev == there.st_dev;
+}
+
 static int
 lock(struct run_dir *run, struct conf_errors *errors)
 {
@@ -106,7 +117,8 @@ lock(struct run_dir *run, struct conf_errors *errors)
 	if (run->lock_fd == -1)
 		return conf_errors_add_errno(
 		    errors, NULL, "run_directory", "cannot open %s", path);
-	if (flock(run->lock_fd, LOCK_EX | LOCK_NB) == -1) {
+	if (flock(run->lock_fd, LOCK_EX | LOCK_NB) == -1 ||
+	    !is_in_place(run->lock_fd, path)) {
 		n = (int)pread(run->lock_fd, pid, sizeof(pid) - 1, 0);
 		pid[n > 0 ? n : 0] = '\0';
 		pid[strcspn(pid, "\n")] = '\0';
@@ -165,6 +177,9 @@ run_dir_open(
 void
 run_dir_close(struct run_dir *run)
 {
+	/* While it is ours. */
+	if (run->lock_fd != -1)
+		run_dir_remove(run, LOCK_NAME);
 	fd_close(&run->lock_fd);
 	mem_free((void *)(uintptr_t)run->path);
 	run->path = NULL;

@@ -6,12 +6,14 @@
 #include "supervisor/runtimes.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/base/mem.h"
 #include "src/ipc/channel.h"
 
+#define UMASK_PRESET 022
 #define CLEAN_PATH \
 	"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -154,9 +156,10 @@ how_to_run(const struct conf_app *conf, struct spawn_spec *spec)
 	runtime_traits(conf, &traits);
 	spec->directory =
 	    mem_strdup(conf->directory != NULL ? conf->directory : conf->root);
-	spec->umask = conf->umask == -1 ? 022 : conf->umask;
-	/* The proxy reaches a socket that the app makes by its group. */
-	if (traits.own_socket && conf->umask == -1)
+	spec->umask = conf->umask == -1 ? UMASK_PRESET : conf->umask;
+	/* The proxy reaches a socket that the app makes by its group, which the
+	 * preset would keep out. */
+	if (traits.own_socket && spec->umask == UMASK_PRESET)
 		spec->umask = 007;
 	spec->nice = conf->nice;
 	spec->no_new_privileges = conf->no_new_privileges;
@@ -192,5 +195,15 @@ runtime_build(const struct conf_app *conf, const struct runtime_place *place,
 	}
 	if (place->notify != NULL)
 		spawn_env_set(spec, "NOTIFY_SOCKET", place->notify);
+	if (conf->watchdog_ms > 0) {
+		char usec[32];
+
+		snprintf(usec, sizeof(usec), "%lld",
+		    (long long)conf->watchdog_ms * 1000);
+		spawn_env_set(spec, "WATCHDOG_USEC", usec);
+	}
+	if (place->before)
+		words_add_all(
+		    &spec->before, (const char *const *)conf->before_start);
 	return 0;
 }

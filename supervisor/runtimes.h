@@ -45,6 +45,7 @@ struct runtime_place {
 	const char *notify;             /* NOTIFY_SOCKET, or NULL */
 	const char *datadir;            /* where node-preload.js is */
 	const char *const *environment; /* the app's, read anew */
+	bool before;                    /* before_start runs first */
 };
 
 /* Fill argv, env, directory, limits and how to stop of the zeroed `spec` (not

@@ -67,6 +67,7 @@ void
 spawn_spec_free(struct spawn_spec *spec)
 {
 	words_free(&spec->argv);
+	words_free(&spec->before);
 	words_free(&spec->env);
 	mem_free(spec->directory);
 	spec->directory = NULL;
@@ -129,6 +130,8 @@ spawn_encode(const struct spawn_spec *spec, struct strbuf *to)
 {
 	for (size_t i = 0; i < spec->argv.n; i++)
 		put(to, 'a', spec->argv.items[i]);
+	for (size_t i = 0; i < spec->before.n; i++)
+		put(to, 'b', spec->before.items[i]);
 	for (size_t i = 0; i < spec->env.n; i++)
 		put(to, 'e', spec->env.items[i]);
 	if (spec->directory != NULL)
@@ -243,6 +246,9 @@ get_record(char kind, struct str text, struct spawn_spec *spec)
 	switch (kind) {
 	case 'a':
 		words_add(&spec->argv, text.ptr);
+		return 0;
+	case 'b':
+		words_add(&spec->before, text.ptr);
 		return 0;
 	case 'e':
 		words_add(&spec->env, text.ptr);

@@ -28,9 +28,10 @@ void words_free(struct words *words);
 
 struct spawn_spec {
 	struct words argv;
-	struct words env; /* "NAME=value" */
-	char *directory;  /* NULL: "/" */
-	bool become;      /* take on `identity` (we are root) */
+	struct words before; /* argv of what runs to its end first; n 0: none */
+	struct words env;    /* "NAME=value" */
+	char *directory;     /* NULL: "/" */
+	bool become;         /* take on `identity` (we are root) */
 	struct priv identity;
 	bool no_new_privileges;
 	bool listen_pid; /* add LISTEN_PID=<its own pid> */

@@ -279,8 +279,8 @@ open_error_log(const struct conf *conf, struct conf_errors *errors)
 	return 0;
 }
 
-static void
-reopen_logs(struct supervisor *supervisor)
+void
+supervisor_reopen_logs(struct supervisor *supervisor)
 {
 	struct conf_errors errors;
 
@@ -304,7 +304,7 @@ on_signal(evutil_socket_t signal_no, short what, void *arg)
 			reload_start(supervisor, NULL, NULL);
 		break;
 	case SIGUSR1:
-		reopen_logs(supervisor);
+		supervisor_reopen_logs(supervisor);
 		break;
 	default: /* SIGTERM, SIGINT */
 		if (!supervisor->stopping)
@@ -320,6 +320,8 @@ static int
 watch_signals(struct supervisor *supervisor)
 {
 	signal(SIGPIPE, SIG_IGN);
+	/* A log at its file size limit is an error of write. */
+	signal(SIGXFSZ, SIG_IGN);
 	for (size_t i = 0; i < ARRAY_LEN(signal_numbers); i++) {
 		supervisor->signals[i] = evsignal_new(
 		    supervisor->base, signal_numbers[i], on_signal, supervisor);
@@ -372,6 +374,28 @@ take_resources(struct supervisor *supervisor, struct conf_errors *errors)
 	return open_error_log(conf, errors);
 }
 
+static void
+on_watchdog(evutil_socket_t fd, short what, void *arg)
+{
+	notify_state("WATCHDOG=1");
+}
+
+/* The loop turns: twice as often as it must be. */
+static int
+begin_watchdog(struct supervisor *supervisor)
+{
+	int ms = notify_watchdog_ms() / 2;
+	struct timeval often = { ms / 1000, ms % 1000 * 1000 };
+
+	if (ms == 0)
+		return 0;
+	supervisor->watchdog =
+	    event_new(supervisor->base, -1, EV_PERSIST, on_watchdog, NULL);
+	if (supervisor->watchdog == NULL)
+		return -1;
+	return event_add(supervisor->watchdog, &often);
+}
+
 static int
 make_parts(struct supervisor *supervisor)
 {
@@ -387,8 +411,8 @@ make_parts(struct supervisor *supervisor)
 	supervisor->stop_timer = event_new(
 	    supervisor->base, -1, EV_PERSIST, on_stop_timer, supervisor);
 	if (supervisor->log_writer == NULL || supervisor->sweep == NULL ||
-	    supervisor->recycle == NULL || supervisor->stop_timer == NULL ||
-	    watch_signals(supervisor) == -1)
+	    supervisor->recycle == NULL || begin_watchdog(supervisor) == -1 ||
+	    supervisor->stop_timer == NULL || watch_signals(supervisor) == -1)
 		return -1;
 	supervisor->apps =
 	    mem_alloc_array(conf->n_apps + 1, sizeof(*supervisor->apps));
@@ -417,6 +441,8 @@ release(struct supervisor *supervisor)
 		event_free(supervisor->sweep);
 	if (supervisor->stop_timer != NULL)
 		event_free(supervisor->stop_timer);
+	if (supervisor->watchdog != NULL)
+		event_free(supervisor->watchdog);
 	listen_set_free(&supervisor->listens);
 	run_dir_close(&supervisor->run);
 	conf_hold_unref(&supervisor->hold);

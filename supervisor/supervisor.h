@@ -73,8 +73,9 @@ struct supervisor {
 	struct event *sweep; /* while strays of a killed keeper are ended */
 	int sweeps_left;
 	struct event *stop_timer;
-	uint64_t last_id;  /* instances and probes */
-	size_t nofile_was; /* soft limit that apps get back */
+	struct event *watchdog; /* NULL: nobody wants to hear of us */
+	uint64_t last_id;       /* instances and probes */
+	size_t nofile_was;      /* soft limit that apps get back */
 	int64_t started_ms;
 	bool stopping, stopping_now;
 	int64_t stop_ms; /* monotonic; when stopping began */
@@ -86,6 +87,8 @@ struct supervisor {
 
 /* A keeper died before its app: end what came to us. */
 void supervisor_sweep(struct supervisor *supervisor);
+/* Open error_log, the apps' and the access logs by name again. */
+void supervisor_reopen_logs(struct supervisor *supervisor);
 /* A new proxy is connected: it must hear of all apps. */
 void supervisor_on_proxy_hello(struct supervisor *supervisor);
 /* The proxy serves. */

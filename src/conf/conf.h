@@ -143,7 +143,11 @@ struct conf_app {
 		const char *path; /* default "/" (php: FPM's ping) */
 		const char *host; /* default: first name of the first site
 				   * that uses the app, else "localhost" */
+		unsigned status;  /* the only one that is ready; 0: below 500 */
 	} probe;
+	int watchdog_ms; /* replaced when it says nothing for so long; 0: no */
+	const char **before_start;    /* argv, NULL-terminated, or NULL */
+	const char *environment_file; /* or NULL */
 
 	/* Requests that wait because no instance can take them. */
 	unsigned queue_length;
@@ -167,6 +171,7 @@ struct conf_app {
 	struct {
 		const char *file;   /* default: <log_directory>/<name>.log */
 		uint64_t max_bytes; /* rotate at this size; 0: never */
+		int64_t max_age_ms; /* rotate, and remove, at this age */
 		unsigned keep;      /* rotated files kept */
 	} log;
 };

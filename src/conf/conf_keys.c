@@ -341,6 +341,19 @@ const struct conf_key conf_keys[] = {
 	    .help = "Variables, as a group or as a list of \"NAME=value\". "
 		"Nothing else of scalwsd's own environment reaches the "
 		"app." },
+	{ .path = "apps.*.environment_file", .type = CONF_TYPE_PATH,
+	    .min = 1, .max = PATH_BYTES, IN(conf_app, environment_file),
+	    .help = "File of more variables, lines of NAME=value with # for "
+		"comments and optional quotes; read by scalwsd at each start "
+		"and restart. environment counts more." },
+	{ .path = "apps.*.before_start", .type = CONF_TYPE_STRINGS,
+	    .needs = CONF_NEEDS_APP_RESTART, .max = 100000,
+	    IN(conf_app, before_start),
+	    .help = "Program and arguments that run to their end before the "
+		"app's first process, at each start and restart of the app: "
+		"as its user, in its directory, with its environment, within "
+		"start_timeout. When it fails the app is not started and it "
+		"is tried again with a growing pause." },
 	{ .path = "apps.*.processes", .type = CONF_TYPE_NUMBER,
 	    .runtimes = CONF_FOR_PYTHON | CONF_FOR_NODE | CONF_FOR_COMMAND,
 	    .min = 1, .max = 1000, .preset = "1", IN(conf_app, processes),
@@ -375,7 +388,7 @@ const struct conf_key conf_keys[] = {
 	{ .path = "apps.*.umask", .type = CONF_TYPE_UMASK,
 	    .needs = CONF_NEEDS_APP_RESTART, .preset = "022",
 	    IN(conf_app, umask),
-	    .help = "File mode creation mask." },
+	    .help = "File mode creation mask; 007 in place of 022 where the app makes its socket ({socket}) itself." },
 	{ .path = "apps.*.nice", .type = CONF_TYPE_NUMBER,
 	    .needs = CONF_NEEDS_APP_RESTART, .min = -20, .max = 19,
 	    .preset = "0", IN(conf_app, nice),
@@ -409,6 +422,16 @@ const struct conf_key conf_keys[] = {
 	    .preset_text = "first name of the first site that uses the app, else localhost",
 	    IN(conf_app, probe.host),
 	    .help = "Host that is asked for." },
+	{ .path = "apps.*.probe.status", .type = CONF_TYPE_NUMBER,
+	    .runtimes = CONF_FOR_PYTHON | CONF_FOR_NODE | CONF_FOR_COMMAND,
+	    .max = 599, .preset = "0", IN(conf_app, probe.status),
+	    .help = "The only status that is ready; 0 is any below 500." },
+	{ .path = "apps.*.watchdog", .type = CONF_TYPE_DURATION,
+	    .needs = CONF_NEEDS_APP_RESTART, .max = DAY, .preset = "0s",
+	    IN(conf_app, watchdog_ms),
+	    .help = "The app gets WATCHDOG_USEC and must send WATCHDOG=1 to "
+		"NOTIFY_SOCKET (sd_notify) at least so often; a process that "
+		"does not is replaced. 0 is no watchdog." },
 	{ .path = "apps.*.queue_length", .type = CONF_TYPE_NUMBER,
 	    .max = 1000000, .preset = "1000", IN(conf_app, queue_length),
 	    .help = "Requests that may wait for a process." },
@@ -493,6 +516,11 @@ const struct conf_key conf_keys[] = {
 	{ .path = "apps.*.log.max_bytes", .type = CONF_TYPE_BYTES,
 	    .max = ANY_SIZE, .preset = "32M", IN(conf_app, log.max_bytes),
 	    .help = "Size at which it is rotated; 0 is never." },
+	{ .path = "apps.*.log.max_age", .type = CONF_TYPE_DURATION,
+	    .max = 3650 * DAY, .preset = "0s", IN(conf_app, log.max_age_ms),
+	    .help = "Age at which it is rotated, and from which rotated files "
+		"are removed; looked at when the app prints something. 0 is "
+		"never." },
 	{ .path = "apps.*.log.keep", .type = CONF_TYPE_NUMBER,
 	    .max = 1000, .preset = "4", IN(conf_app, log.keep),
 	    .help = "Rotated files that are kept." },

@@ -11,6 +11,7 @@
 #include "src/base/mem.h"
 #include "src/ipc/channel.h"
 #include "supervisor/backoff.h"
+#include "supervisor/env_file.h"
 #include "supervisor/instance_state.h"
 #include "supervisor/runtimes.h"
 #include "supervisor/spawn.h"
@@ -428,11 +429,14 @@ START_TEST(spec_arrives)
 	sent.stop_signal = SIGQUIT;
 	sent.second_signal = SIGINT;
 	sent.stop_timeout_ms = 9;
+	words_add(&sent.before, "migrate");
 	spawn_encode(&sent, &text);
 	ck_assert_int_eq(spawn_decode(text.ptr, text.len, &got), 0);
 	ck_assert_uint_eq(got.argv.n, 2);
 	ck_assert_str_eq(got.argv.items[1], "");
 	ck_assert_str_eq(got.env.items[0], "A=1");
+	ck_assert_uint_eq(got.before.n, 1);
+	ck_assert_str_eq(got.before.items[0], "migrate");
 	ck_assert_str_eq(got.directory, "/x y");
 	ck_assert(got.become);
 	ck_assert_str_eq(got.identity.user, "joe");
@@ -492,6 +496,50 @@ START_TEST(descendants)
 }
 END_TEST
 
+static const struct {
+	const char *text, *first; /* NULL: refused */
+} env_files[] = {
+	{ "A=1\nB=2", "A=1" },
+	{ "# c\n\n  A = 1 \r\n", "A=1" },
+	{ "export A='x \"y\" # z'\n", "A=x \"y\" # z" },
+	{ "A=\"\"\n", "A=" },
+	{ "_a9==\n", "_a9==" },
+	{ "A\n", NULL },
+	{ "=1\n", NULL },
+	{ "9A=1\n", NULL },
+	{ "A B=1\n", NULL },
+	{ "A='1\n", NULL },
+	{ "A=\"\n", NULL },
+};
+
+START_TEST(environment_file_lines)
+{
+	struct words words = { NULL, 0 };
+	char why[80];
+	int result = env_file_parse(env_files[_i].text,
+	    strlen(env_files[_i].text), &words, why, sizeof(why));
+
+	if (env_files[_i].first == NULL) {
+		ck_assert_int_eq(result, -1);
+	} else {
+		ck_assert_int_eq(result, 0);
+		ck_assert_str_eq(words.items[0], env_files[_i].first);
+	}
+	words_free(&words);
+}
+END_TEST
+
+START_TEST(environment_file_with_a_nul)
+{
+	struct words words = { NULL, 0 };
+	char why[80];
+
+	ck_assert_int_eq(
+	    env_file_parse("A=1\0B=2", 7, &words, why, sizeof(why)), -1);
+	words_free(&words);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -513,6 +561,9 @@ main(void)
 	tcase_add_test(pure, php_command);
 	tcase_add_test(pure, command_places);
 	tcase_add_test(pure, spec_arrives);
+	tcase_add_loop_test(
+	    pure, environment_file_lines, 0, (int)ARRAY_LEN(env_files));
+	tcase_add_test(pure, environment_file_with_a_nul);
 	tcase_add_test(pure, stat_of_a_strange_name);
 	tcase_add_test(pure, descendants);
 	suite_add_tcase(suite, pure);
