@@ -43,6 +43,7 @@ struct log_file {
 	uint64_t size;
 	int64_t begun_ms; /* when its first line was written; wall clock */
 	uint64_t lost;    /* lines that could not be written, not yet told */
+	bool is_torn;     /* its last line has no end */
 	int64_t complained_ms;
 };
 
@@ -169,6 +170,25 @@ count_lines(const char *text, size_t len)
 	return lines;
 }
 
+/* As much as goes; less with errno. */
+static size_t
+write_most(struct log_file *file, const char *text, size_t len)
+{
+	size_t at = 0;
+
+	while (at < len) {
+		ssize_t n = write(file->fd, text + at, len - at);
+
+		if (n > 0)
+			at += (size_t)n;
+		else if (n == 0 || errno != EINTR)
+			break;
+	}
+	if (at > 0)
+		file->is_torn = text[at - 1] != '\n';
+	return at;
+}
+
 /* So many lines are missing here: said where they are missed. */
 static void
 tell_lost(struct log_file *file)
@@ -182,7 +202,10 @@ tell_lost(struct log_file *file)
 	at += (size_t)snprintf(line + at, sizeof(line) - at,
 	    " [%d] scalwsd: %llu lines were lost here\n", (int)getpid(),
 	    (unsigned long long)file->lost);
-	if (fd_write_all(file->fd, line, at) == -1)
+	/* What the line before was cut off by. */
+	if (file->is_torn && write_most(file, "\n", 1) == 0)
+		return;
+	if (write_most(file, line, at) < at)
 		return;
 	file->size += at;
 	file->lost = 0;
@@ -211,7 +234,7 @@ write_out(struct log_file *file, const struct target *target, const char *text,
 
 	while (len > 0) {
 		uint64_t room = UINT64_MAX;
-		size_t part;
+		size_t part, written;
 
 		if (open_file(file, target) == -1) {
 			complain(file, target->path, "cannot open");
@@ -233,14 +256,13 @@ write_out(struct log_file *file, const struct target *target, const char *text,
 			rotate(file, target);
 			continue;
 		}
-		if (fd_write_all(file->fd, text, part) == -1) {
+		written = write_most(file, text, part);
+		file->size += written;
+		if (written < part) {
 			complain(file, target->path, "cannot write");
-			file->lost += count_lines(text, part);
-			text += part;
-			len -= part;
-			continue;
+			file->lost +=
+			    count_lines(text + written, part - written);
 		}
-		file->size += part;
 		text += part;
 		len -= part;
 	}
