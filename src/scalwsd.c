@@ -14,9 +14,16 @@
 #include "supervisor/supervisor.h"
 
 #define CHANNEL_AT 3 /* where a role finds its channel */
+#define STATE_AT 3   /* where a rehearsal finds the state */
 #define EXIT_USAGE 2
 
-enum { OPTION_ROLE = 256, OPTION_MAN, OPTION_KEYS };
+enum {
+	OPTION_ROLE = 256,
+	OPTION_RESTORE,
+	OPTION_REHEARSE,
+	OPTION_MAN,
+	OPTION_KEYS
+};
 
 static const char usage_text[] =
     "usage: scalwsd [-c FILE] [-t | -T]\n"
@@ -84,11 +91,26 @@ run_role(const char *role)
 	return EXIT_USAGE;
 }
 
+/* By an upgrade: "STATE:BACK", two descriptors that came through exec. */
+static int
+run_restored(const char *text)
+{
+	int state_fd, back_fd;
+	char end;
+
+	if (sscanf(text, "%d:%d%c", &state_fd, &back_fd, &end) == 2)
+		return supervisor_run_restored(state_fd, back_fd);
+	fprintf(stderr, "scalwsd: --restore is for upgrades\n");
+	return EXIT_USAGE;
+}
+
 int
 main(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "role", required_argument, NULL, OPTION_ROLE },
+		{ "restore", required_argument, NULL, OPTION_RESTORE },
+		{ "rehearse", required_argument, NULL, OPTION_REHEARSE },
 		{ "print-schema-man", no_argument, NULL, OPTION_MAN },
 		{ "print-schema-keys", no_argument, NULL, OPTION_KEYS },
 		{ "help", no_argument, NULL, 'h' },
@@ -116,6 +138,10 @@ main(int argc, char **argv)
 			return 0;
 		case OPTION_ROLE: /* what follows is a name for ps */
 			return run_role(optarg);
+		case OPTION_RESTORE:
+			return run_restored(optarg);
+		case OPTION_REHEARSE:
+			return supervisor_rehearse(STATE_AT);
 		case OPTION_MAN:
 		case OPTION_KEYS:
 			return print_schema(option == OPTION_MAN);

@@ -18,6 +18,7 @@
 #include "src/base/log.h"
 #include "src/base/mem.h"
 #include "supervisor/log_writer.h"
+#include "supervisor/saved.h"
 
 #define LINE_MAX_BYTES 16384 /* longer lines are split */
 #define READS_PER_EVENT 8
@@ -129,13 +130,28 @@ app_log_is_written(struct app_log *log)
 	return log_file_is_written(log->file);
 }
 
+static void
+remember(struct app_log *log, const char *line, size_t len)
+{
+	size_t slot = log->n_last++ % APP_LOG_LAST_LINES;
+
+	mem_free(log->last[slot]);
+	log->last[slot] = mem_memdup0(line, len);
+}
+
+void
+app_log_remember(struct app_log *log, const char *line)
+{
+	remember(log, line, strlen(line));
+}
+
 /* One line, without newline: prefix it, keep it, pass it on. */
 static void
 take_line(struct app_log *log, pid_t pid, const char *text, size_t len)
 {
 	char line[CLOCK_ISO_LEN + 32 + LINE_MAX_BYTES + 1];
 	struct list *node, *after;
-	size_t at = CLOCK_ISO_LEN, slot;
+	size_t at = CLOCK_ISO_LEN;
 
 	clock_put_iso(line, clock_wall_ms());
 	at += (size_t)snprintf(line + at, 32, " [%d] ", (int)pid);
@@ -144,9 +160,7 @@ take_line(struct app_log *log, pid_t pid, const char *text, size_t len)
 	len += at;
 	log_file_add(log->file, line, len + 1);
 
-	slot = log->n_last++ % APP_LOG_LAST_LINES;
-	mem_free(log->last[slot]);
-	log->last[slot] = mem_memdup0(line, len);
+	remember(log, line, len);
 	LIST_FOREACH_SAFE(node, after, &log->followers)
 	{
 		struct app_follower *follower =
@@ -356,6 +370,27 @@ app_pipe_new(struct app_log *log, int fd)
 	    event_add(pipe->readable, NULL) == -1)
 		log_error("app log: cannot watch a pipe");
 	list_push_back(&log->pipes, &pipe->node);
+	return pipe;
+}
+
+void
+app_pipe_save(const struct app_pipe *pipe, struct saved_pipe *to)
+{
+	to->fd = pipe == NULL ? -1 : pipe->fd;
+	to->part_len = pipe == NULL ? 0 : pipe->len;
+	to->part = mem_memdup0(pipe == NULL ? "" : pipe->line, to->part_len);
+}
+
+struct app_pipe *
+app_pipe_adopt(struct app_log *log, const struct saved_pipe *from, pid_t pid)
+{
+	struct app_pipe *pipe;
+
+	if (from->fd == -1)
+		return NULL;
+	pipe = app_pipe_new(log, from->fd);
+	pipe->pid = pid;
+	take_bytes(pipe, from->part, from->part_len);
 	return pipe;
 }
 

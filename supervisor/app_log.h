@@ -61,4 +61,14 @@ void app_pipe_set_pid(struct app_pipe *pipe, pid_t pid);
 /* Take what is still in the pipe, end the last line, close it. */
 void app_pipe_close(struct app_pipe **pipe);
 
+/* For another process that takes over: where the pipe is and what of a line has
+ * come; the part is the caller's to free. */
+struct saved_pipe;
+void app_pipe_save(const struct app_pipe *pipe, struct saved_pipe *to);
+/* The same pipe, there. */
+struct app_pipe *app_pipe_adopt(
+    struct app_log *log, const struct saved_pipe *from, pid_t pid) MUST_CHECK;
+/* Take a line, as app_log_last gave it, among the last ones. */
+void app_log_remember(struct app_log *log, const char *line);
+
 #endif

@@ -291,26 +291,9 @@ dry_reload(struct control_client *client, const struct control_request *request)
 }
 
 static void
-on_upgrade_client_gone(struct control_client *client, void *arg)
-{
-	upgrade_forget(control_supervisor(client), client);
-}
-
-static void
-on_upgraded(bool ok, const char *text, void *arg)
-{
-	struct control_client *client = arg;
-
-	control_say(client, ok ? 'o' : 'e', str_of(text));
-	control_on_gone(client, NULL, NULL);
-	control_end(client, ok ? CONTROL_OK : CONTROL_FAILED);
-}
-
-static void
 upgrade(struct control_client *client, const struct control_request *request)
 {
-	control_on_gone(client, on_upgrade_client_gone, NULL);
-	upgrade_start(control_supervisor(client), on_upgraded, client);
+	upgrade_start(control_supervisor(client), client);
 }
 
 static void

@@ -46,7 +46,7 @@ struct control_client {
 	int fd;
 	uid_t uid;
 	struct event *readable, *writable, *timer;
-	bool asked, ended;
+	bool asked, ended, may_cut;
 	size_t in_len;
 	char in[CONTROL_LINE_MAX + 1];
 	struct strbuf out;
@@ -192,11 +192,29 @@ make_room(struct control_server *server, uid_t uid)
 	return may_change && server->n_clients < CLIENTS_MAX + CLIENTS_MORE;
 }
 
+static struct control_client *
+new_client(struct control_server *server, int fd, uid_t uid)
+{
+	struct event_base *base = server->supervisor->base;
+	struct control_client *client = mem_alloc(sizeof(*client));
+
+	client->server = server;
+	client->fd = fd;
+	client->uid = uid;
+	client->readable =
+	    event_new(base, fd, EV_READ | EV_PERSIST, on_readable, client);
+	client->writable = event_new(base, fd, EV_WRITE, on_writable, client);
+	client->timer = evtimer_new(base, on_timer, client);
+	list_push_back(&server->clients, &client->node);
+	server->n_clients++;
+	event_add(client->readable, NULL);
+	return client;
+}
+
 static void
 on_acceptable(evutil_socket_t fd, short what, void *arg)
 {
 	struct control_server *server = arg;
-	struct event_base *base = server->supervisor->base;
 	struct control_client *client;
 	struct ucred peer;
 	socklen_t len = sizeof(peer);
@@ -209,18 +227,7 @@ on_acceptable(evutil_socket_t fd, short what, void *arg)
 		close(client_fd);
 		return;
 	}
-	client = mem_alloc(sizeof(*client));
-	client->server = server;
-	client->fd = client_fd;
-	client->uid = peer.uid;
-	client->readable = event_new(
-	    base, client_fd, EV_READ | EV_PERSIST, on_readable, client);
-	client->writable =
-	    event_new(base, client_fd, EV_WRITE, on_writable, client);
-	client->timer = evtimer_new(base, on_timer, client);
-	list_push_back(&server->clients, &client->node);
-	server->n_clients++;
-	event_add(client->readable, NULL);
+	client = new_client(server, client_fd, peer.uid);
 	set_timer(client, REQUEST_MS);
 }
 
@@ -313,6 +320,14 @@ set_rights(
 	return 0;
 }
 
+static void
+watch(struct control_server *server)
+{
+	server->acceptable = event_new(server->supervisor->base, server->fd,
+	    EV_READ | EV_PERSIST, on_acceptable, server);
+	event_add(server->acceptable, NULL);
+}
+
 struct control_server *
 control_server_new(struct supervisor *supervisor, const struct conf *conf,
     struct conf_errors *errors)
@@ -344,13 +359,22 @@ control_server_new(struct supervisor *supervisor, const struct conf *conf,
 		    "cannot listen on %s", server->path);
 		goto fail;
 	}
-	server->acceptable = event_new(supervisor->base, server->fd,
-	    EV_READ | EV_PERSIST, on_acceptable, server);
-	event_add(server->acceptable, NULL);
+	watch(server);
 	return server;
 fail:
 	control_server_free(&server);
 	return NULL;
+}
+
+/* Send what the socket takes, and close. */
+static void
+free_flushed(struct control_client *client)
+{
+	if (client->sent < client->out.len &&
+	    send(client->fd, client->out.ptr + client->sent,
+		client->out.len - client->sent, MSG_NOSIGNAL) == -1)
+		log_debug("control: an answer was lost");
+	free_client(client);
 }
 
 void
@@ -366,11 +390,7 @@ control_server_free(struct control_server **server_ptr)
 		struct control_client *client =
 		    LIST_ENTRY(node, struct control_client, node);
 
-		if (client->sent < client->out.len &&
-		    send(client->fd, client->out.ptr + client->sent,
-			client->out.len - client->sent, MSG_NOSIGNAL) == -1)
-			log_debug("control: an answer was lost");
-		free_client(client);
+		free_flushed(client);
 	}
 	if (server->acceptable != NULL)
 		event_free(server->acceptable);
@@ -380,4 +400,92 @@ control_server_free(struct control_server **server_ptr)
 	mem_free(server->path);
 	mem_free(server);
 	*server_ptr = NULL;
+}
+
+/* ---- handed on to another process ---- */
+
+void
+control_may_cut(struct control_client *client)
+{
+	client->may_cut = true;
+}
+
+bool
+control_server_is_busy(
+    const struct control_server *server, const struct control_client *client)
+{
+	struct list *node;
+
+	LIST_FOREACH(node, &server->clients)
+	{
+		const struct control_client *one =
+		    LIST_ENTRY(node, struct control_client, node);
+
+		if (one != client && one->asked && !one->ended && !one->may_cut)
+			return true;
+	}
+	return false;
+}
+
+void
+control_server_cut(
+    struct control_server *server, const struct control_client *client)
+{
+	struct list *node, *after;
+
+	LIST_FOREACH_SAFE(node, after, &server->clients)
+	{
+		struct control_client *one =
+		    LIST_ENTRY(node, struct control_client, node);
+
+		if (one == client)
+			continue;
+		if (!one->ended) {
+			control_printf(
+			    one, 'e', "scalwsd is being upgraded, ask again");
+			control_put_exit(&one->out, CONTROL_FAILED);
+		}
+		free_flushed(one);
+	}
+}
+
+int
+control_server_fd(const struct control_server *server)
+{
+	return server->fd;
+}
+
+int
+control_client_fd(const struct control_client *client)
+{
+	return client->fd;
+}
+
+uid_t
+control_client_uid(const struct control_client *client)
+{
+	return client->uid;
+}
+
+struct control_server *
+control_server_adopt(
+    struct supervisor *supervisor, const struct conf *conf, int fd)
+{
+	struct control_server *server = mem_alloc(sizeof(*server));
+
+	list_init(&server->clients);
+	server->supervisor = supervisor;
+	server->path = mem_strdup(conf->control.socket);
+	server->fd = fd;
+	watch(server);
+	return server;
+}
+
+struct control_client *
+control_client_adopt(struct control_server *server, int fd, uid_t uid)
+{
+	struct control_client *client = new_client(server, fd, uid);
+
+	client->asked = true;
+	return client;
 }

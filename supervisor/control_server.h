@@ -7,6 +7,7 @@
 #define SUPERVISOR_CONTROL_SERVER_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "src/base/compiler.h"
 #include "src/base/str.h"
@@ -41,5 +42,27 @@ void control_end(struct control_client *client, enum control_exit code);
 typedef void control_gone_cb(struct control_client *client, void *arg);
 void control_on_gone(
     struct control_client *client, control_gone_cb *on_gone, void *arg);
+
+/* A follower of a log, which an upgrade may cut off. */
+void control_may_cut(struct control_client *client);
+
+/* ---- for who hands the socket on to another process ---- */
+
+/* Does anybody wait for an answer, besides `client` and those who may be cut
+ * off? */
+bool control_server_is_busy(
+    const struct control_server *server, const struct control_client *client);
+/* All but `client` are told to ask again. */
+void control_server_cut(
+    struct control_server *server, const struct control_client *client);
+int control_server_fd(const struct control_server *server);
+int control_client_fd(const struct control_client *client);
+uid_t control_client_uid(const struct control_client *client);
+/* The socket that was bound before; no error. */
+struct control_server *control_server_adopt(
+    struct supervisor *supervisor, const struct conf *conf, int fd) MUST_CHECK;
+/* A connection that waits for its answer. */
+struct control_client *control_client_adopt(
+    struct control_server *server, int fd, uid_t uid) MUST_CHECK;
 
 #endif

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "src/base/clock.h"
+#include "src/base/fdutil.h"
 #include "src/base/log.h"
 #include "src/base/mem.h"
 #include "supervisor/app.h"
@@ -114,28 +115,36 @@ spawn(struct instance *instance, const char *why)
 }
 
 void
-instance_announce(struct instance *instance)
+instance_describe(
+    const struct instance *instance, struct channel_announce *announce)
 {
 	const struct conf_app *conf = instance->app->conf;
-	struct channel_announce announce;
 	bool ours = conf->runtime != CONF_COMMAND &&
 		    instance->addr.u.sa.sa_family == AF_UNIX;
 	int idle_max_ms = ours ? IDLE_OURS_MS : IDLE_UNKNOWN_MS;
 
-	if (instance->state != INSTANCE_RUNNING || !conf->http)
-		return;
-	memset(&announce, 0, sizeof(announce));
-	announce.instance = instance->id;
-	announce.app = instance->app->name;
-	announce.pid = (uint32_t)instance->pid;
-	announce.protocol = instance->traits.protocol;
-	announce.cap = instance->traits.cap;
-	announce.cap_counts_idle = instance->traits.cap_counts_idle;
-	announce.idle_timeout_ms =
+	memset(announce, 0, sizeof(*announce));
+	announce->instance = instance->id;
+	announce->app = instance->app->name;
+	announce->pid = (uint32_t)instance->pid;
+	announce->protocol = instance->traits.protocol;
+	announce->cap = instance->traits.cap;
+	announce->cap_counts_idle = instance->traits.cap_counts_idle;
+	announce->idle_timeout_ms =
 	    (uint32_t)(conf->idle_timeout_ms < idle_max_ms
 			   ? conf->idle_timeout_ms
 			   : idle_max_ms);
-	announce.addr = instance->addr;
+	announce->addr = instance->addr;
+}
+
+void
+instance_announce(struct instance *instance)
+{
+	struct channel_announce announce;
+
+	if (instance->state != INSTANCE_RUNNING || !instance->app->conf->http)
+		return;
+	instance_describe(instance, &announce);
 	proxy_proc_announce(instance->app->supervisor->proxy, &announce);
 	instance->announced = true;
 }
@@ -158,6 +167,18 @@ on_silent(void *arg)
 	struct instance *instance = arg;
 
 	app_replace(instance, "its watchdog is silent");
+}
+
+void
+instance_watch(struct instance *instance, int fd, uid_t uid)
+{
+	int watchdog_ms = instance->app->conf->watchdog_ms;
+
+	if (fd == -1 || watchdog_ms == 0)
+		fd_close(&fd);
+	else
+		instance->readiness = readiness_adopt(instance->app->supervisor,
+		    fd, uid, watchdog_ms, on_silent, instance);
 }
 
 static void

@@ -79,6 +79,12 @@ void instance_kill(struct instance *instance, const char *why);
 void instance_event(
     struct instance *instance, enum instance_event event, const char *why);
 
+/* Its watchdog speaks there (taken over); -1: it has none. */
+void instance_watch(struct instance *instance, int fd, uid_t uid);
+/* What the proxies are to know of it. */
+struct channel_announce;
+void instance_describe(
+    const struct instance *instance, struct channel_announce *announce);
 /* Tell the proxy (again) that it may be sent requests. */
 void instance_announce(struct instance *instance);
 /* Has a process, or will have one by itself. */

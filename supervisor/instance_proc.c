@@ -23,6 +23,7 @@
 #include "supervisor/app.h"
 #include "supervisor/app_log.h"
 #include "supervisor/keeper.h"
+#include "supervisor/saved.h"
 #include "supervisor/supervisor.h"
 
 #define QUEUE_MAX (256 * 1024)
@@ -417,6 +418,17 @@ make_pipes(struct instance *instance, int ends[2])
 }
 
 static int
+watch_keeper(struct instance *instance, int channel)
+{
+	instance->link = frame_link_new(channel, QUEUE_MAX);
+	instance->link_event = event_new(instance->app->supervisor->base,
+	    channel, EV_READ | EV_PERSIST, on_keeper_readable, instance);
+	return instance->link_event == NULL
+		   ? -1
+		   : event_add(instance->link_event, NULL);
+}
+
+static int
 start_keeper(
     struct instance *instance, int spec_fd, const int *pipe_ends, int config_fd)
 {
@@ -433,11 +445,7 @@ start_keeper(
 		instance->keeper = 0;
 		return -1;
 	}
-	instance->link = frame_link_new(channel, QUEUE_MAX);
-	instance->link_event = event_new(supervisor->base, channel,
-	    EV_READ | EV_PERSIST, on_keeper_readable, instance);
-	if (instance->link_event == NULL ||
-	    event_add(instance->link_event, NULL) == -1)
+	if (watch_keeper(instance, channel) == -1)
 		return -1;
 	frame_begin(&out, KEEPER_SPEC);
 	frame_put_fd(&out, spec_fd);
@@ -536,4 +544,37 @@ instance_proc_release(struct instance *instance)
 	}
 	instance->port = 0;
 	instance->n_addrs = 0;
+}
+
+bool
+instance_proc_is_flushed(const struct instance *instance)
+{
+	return instance->link == NULL ||
+	       !frame_link_wants_write(instance->link);
+}
+
+int
+instance_proc_adopt(
+    struct instance *instance, const struct saved_instance *from)
+{
+	struct app *app = instance->app;
+
+	instance->id = from->id;
+	instance->keeper = (pid_t)from->keeper;
+	instance->pid = (pid_t)from->pid;
+	instance->exited = from->exited;
+	instance->listen_fd = from->listen_fd;
+	instance->status_fd = from->status_fd;
+	instance->port = from->port;
+	instance->n_addrs = from->n_addrs;
+	memcpy(instance->addrs, from->addrs, sizeof(instance->addrs));
+	instance->addr = from->addr;
+	for (int i = 0; i < 2; i++)
+		instance->pipes[i] =
+		    app_pipe_adopt(app->log, &from->pipes[i], instance->pid);
+	if (instance->keeper == 0)
+		return 0;
+	process_adopt(app->supervisor->processes, instance->keeper,
+	    on_keeper_exit, instance);
+	return watch_keeper(instance, from->link_fd);
 }

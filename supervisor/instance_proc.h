@@ -21,4 +21,12 @@ void instance_proc_stop(struct instance *instance, bool now);
  * began. Safe to call twice. */
 void instance_proc_release(struct instance *instance);
 
+/* The process as another binary left it to us. -1: its keeper cannot be
+ * watched. */
+struct saved_instance;
+int instance_proc_adopt(
+    struct instance *instance, const struct saved_instance *from) MUST_CHECK;
+/* Its keeper was told all? */
+bool instance_proc_is_flushed(const struct instance *instance);
+
 #endif

@@ -447,7 +447,7 @@ leases_are_simple(const struct leases *leases, unsigned side)
 	FOREACH_LEASE(leases, node, lease)
 	if (!lease->sides[side].knows || lease->sides[!side].knows ||
 	    lease->sides[side].recalled != 0 || lease->lost != 0 ||
-	    (is_capped(lease) && free_slots(lease) != 0))
+	    (is_capped(lease) && !lease->withdrawn && free_slots(lease) != 0))
 		return false;
 	return !leases->joined[!side];
 }
@@ -465,6 +465,4 @@ leases_adopt(struct leases *leases, unsigned side,
 	if (is_capped(lease))
 		lease->sides[side].slots = announce->cap;
 	list_push_back(&leases->all, &lease->node);
-	leases->joined[side] = true;
-	leases->main = side;
 }

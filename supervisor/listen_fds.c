@@ -23,6 +23,7 @@
 #include "src/base/log.h"
 #include "src/base/mem.h"
 #include "src/base/str.h"
+#include "supervisor/saved.h"
 
 #define RETRY_MS 50
 #define DEFER_ACCEPT_S 1
@@ -397,4 +398,54 @@ listen_set_view(const struct listen_set *set,
 	view->n = bound->n;
 	view->key = bound->key;
 	view->is_new = bound->is_new;
+}
+
+/* ---- handed on to another process ---- */
+
+void
+listen_set_save(const struct listen_set *set, struct saved_listener **list,
+    uint32_t *n, uint32_t *last_key)
+{
+	struct list *node;
+
+	*n = 0;
+	*last_key = set->last_key;
+	LIST_FOREACH(node, &set->bounds)
+	++*n;
+	*list = mem_alloc_array(*n + 1, sizeof(**list));
+	*n = 0;
+	LIST_FOREACH(node, &set->bounds)
+	{
+		const struct bound *bound =
+		    LIST_ENTRY(node, struct bound, node);
+		struct saved_listener *to = &(*list)[(*n)++];
+
+		to->addr = bound->addr;
+		to->v6only = bound->v6only;
+		to->key = bound->key;
+		to->is_given = bound->is_given;
+		to->n = (uint32_t)bound->n;
+		to->fds = mem_alloc_array(bound->n + 1, sizeof(int));
+		memcpy(to->fds, bound->fds, bound->n * sizeof(int));
+	}
+}
+
+void
+listen_set_adopt(struct listen_set *set, const struct saved_listener *list,
+    uint32_t n, uint32_t last_key)
+{
+	set->last_key = last_key;
+	for (uint32_t i = 0; i < n; i++) {
+		struct bound *bound = mem_alloc(sizeof(*bound));
+
+		bound->addr = list[i].addr;
+		bound->v6only = list[i].v6only;
+		bound->key = list[i].key;
+		bound->is_given = list[i].is_given;
+		bound->is_wanted = true;
+		bound->n = list[i].n;
+		bound->fds = mem_alloc_array(bound->n + 1, sizeof(int));
+		memcpy(bound->fds, list[i].fds, bound->n * sizeof(int));
+		list_push_back(&set->bounds, &bound->node);
+	}
 }

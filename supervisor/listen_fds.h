@@ -43,4 +43,13 @@ struct listen_view {
 void listen_set_view(const struct listen_set *set,
     const struct conf_listener *listener, struct listen_view *view);
 
+/* For another process that takes over: the caller frees *list and each `fds`
+ * (saved_free). Only without a prepare that is not committed. */
+struct saved_listener;
+void listen_set_save(const struct listen_set *set, struct saved_listener **list,
+    uint32_t *n, uint32_t *last_key);
+/* Take over these open sockets, as the only ones. */
+void listen_set_adopt(struct listen_set *set, const struct saved_listener *list,
+    uint32_t n, uint32_t last_key);
+
 #endif

@@ -121,6 +121,7 @@ on_timer(evutil_socket_t fd, short what, void *arg)
 		control_say(client, 'o', (struct str){ text.ptr, text.len });
 	strbuf_free(&text);
 	if (tail->follow) {
+		control_may_cut(client);
 		tail->follower = app_log_follow(tail->log, on_line, tail);
 		return;
 	}

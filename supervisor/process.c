@@ -56,10 +56,9 @@ find(const struct process_table *table, pid_t pid)
 	return NULL;
 }
 
-static void
-on_child_signal(evutil_socket_t signal_no, short what, void *arg)
+void
+process_look(struct process_table *table)
 {
-	struct process_table *table = arg;
 	int status;
 	pid_t pid;
 
@@ -78,6 +77,12 @@ on_child_signal(evutil_socket_t signal_no, short what, void *arg)
 		if (on_exit != NULL)
 			on_exit(pid, status, exit_arg);
 	}
+}
+
+static void
+on_child_signal(evutil_socket_t signal_no, short what, void *arg)
+{
+	process_look(arg);
 }
 
 struct process_table *
@@ -109,6 +114,19 @@ process_table_free(struct process_table **table_ptr)
 	mem_free(LIST_ENTRY(node, struct process, node));
 	mem_free(table);
 	*table_ptr = NULL;
+}
+
+void
+process_adopt(
+    struct process_table *table, pid_t pid, process_exit_cb *on_exit, void *arg)
+{
+	struct process *process = mem_alloc(sizeof(*process));
+
+	process->pid = pid;
+	process->on_exit = on_exit;
+	process->arg = arg;
+	list_push_back(&table->processes, &process->node);
+	table->n++;
 }
 
 /* In the child: only calls that are safe after fork in a threaded process. */
@@ -149,7 +167,6 @@ process_start(struct process_table *table, const char *role, const char *label,
 {
 	char role_text[64], label_text[96], name[] = "scalwsd";
 	char *argv[] = { name, role_text, label_text, NULL };
-	struct process *process;
 	int ends[2], error;
 	pid_t pid;
 
@@ -168,12 +185,7 @@ process_start(struct process_table *table, const char *role, const char *label,
 		return -1;
 	}
 	setpgid(pid, pid);
-	process = mem_alloc(sizeof(*process));
-	process->pid = pid;
-	process->on_exit = on_exit;
-	process->arg = arg;
-	list_push_back(&table->processes, &process->node);
-	table->n++;
+	process_adopt(table, pid, on_exit, arg);
 	*channel = ends[0];
 	return pid;
 }

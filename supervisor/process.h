@@ -25,6 +25,11 @@ void process_table_free(struct process_table **table);
 pid_t process_start(struct process_table *table, const char *role,
     const char *label, int *channel, process_exit_cb *on_exit,
     void *arg) MUST_CHECK;
+/* One that was started by us before another binary took our place. */
+void process_adopt(struct process_table *table, pid_t pid,
+    process_exit_cb *on_exit, void *arg);
+/* Wait for what has ended already. */
+void process_look(struct process_table *table);
 /* Do not call back for this process any more; it is still waited for. */
 void process_forget(struct process_table *table, pid_t pid);
 /* How many of those started are still there. */

@@ -19,6 +19,7 @@
 #include "supervisor/process.h"
 #include "supervisor/proxy_load.h"
 #include "supervisor/proxy_questions.h"
+#include "supervisor/saved.h"
 #include "supervisor/supervisor.h"
 
 #define QUEUE_MAX (8 * 1024 * 1024)
@@ -31,10 +32,7 @@ struct proxy_gen {
 	struct supervisor *supervisor;
 	const struct proxy_gen_events *events;
 	void *arg;
-	enum proxy_state state;
-	int64_t since_ms, ready_at_ms;
-	pid_t pid;
-	unsigned number;
+	struct proxy_gen_info info;
 	struct frame_link *link;
 	struct event *readable, *writable;
 	struct event *timer; /* of the handshake, or of the drain */
@@ -56,10 +54,11 @@ set_state(struct proxy_gen *gen, enum proxy_state state, const char *why)
 	static const char *const names[] = { "down", "starting", "ready",
 		"stopping" };
 
-	log_info("proxy pid=%d %s -> %s%s%s", (int)gen->pid, names[gen->state],
-	    names[state], why[0] == '\0' ? "" : ": ", why);
-	gen->state = state;
-	gen->since_ms = clock_now_ms();
+	log_info("proxy pid=%d %s -> %s%s%s", (int)gen->info.pid,
+	    names[gen->info.state], names[state], why[0] == '\0' ? "" : ": ",
+	    why);
+	gen->info.state = state;
+	gen->info.since_ms = clock_now_ms();
 }
 
 static void
@@ -76,12 +75,12 @@ set_timer(struct event *timer, int ms)
 static void
 kill_process(struct proxy_gen *gen, const char *why)
 {
-	log_error("proxy pid=%d killed: %s", (int)gen->pid, why);
+	log_error("proxy pid=%d killed: %s", (int)gen->info.pid, why);
 	if (gen->failure[0] == '\0')
 		snprintf(gen->failure, sizeof(gen->failure), "%s", why);
 	gen->hears = false;
-	if (gen->pid > 0)
-		kill(-gen->pid, SIGKILL);
+	if (gen->info.pid > 0)
+		kill(-gen->info.pid, SIGKILL);
 }
 
 static int
@@ -163,7 +162,7 @@ hear_hello(struct proxy_gen *gen, struct frame_in *in)
 	if (gen->hears || channel_get_hello(in, &hello) == -1 ||
 	    hello.version != CHANNEL_VERSION)
 		return -1;
-	hello.generation = gen->number;
+	hello.generation = gen->info.number;
 	channel_put_hello(&out, CHANNEL_HELLO, &hello);
 	gen->hears = true;
 	if (send_frame(gen, &out) == -1)
@@ -186,7 +185,7 @@ hear_prepared(struct proxy_gen *gen, struct frame_in *in)
 		return 0; /* of one that was given up */
 	gen->preparing = false;
 	gen->on_prepared = NULL;
-	if (gen->state == PROXY_READY)
+	if (gen->info.state == PROXY_READY)
 		event_del(gen->timer);
 	if (on_prepared != NULL) {
 		on_prepared(rejected ? answer.text : NULL, gen->prepared_arg);
@@ -220,11 +219,11 @@ hear_ready(struct proxy_gen *gen, struct frame_in *in)
 		return 0;
 	if (ready.serial == gen->serial)
 		tell_committed(gen);
-	if (gen->state != PROXY_STARTING)
+	if (gen->info.state != PROXY_STARTING)
 		return 0;
 	event_del(gen->timer);
 	set_state(gen, PROXY_READY, "");
-	gen->ready_at_ms = gen->since_ms;
+	gen->info.ready_at_ms = gen->info.since_ms;
 	gen->events->on_ready(gen, gen->arg);
 	return 0;
 }
@@ -318,14 +317,14 @@ on_readable(evutil_socket_t fd, short what, void *arg)
 		case FRAME_AGAIN:
 			return;
 		case FRAME_GOT:
-			if (hear(gen, &in) == -1 && gen->pid > 0)
+			if (hear(gen, &in) == -1 && gen->info.pid > 0)
 				kill_process(gen, "it said what it should not");
 			frame_done(&in);
 			break;
 		case FRAME_CLOSED:
 		case FRAME_BROKEN:
 			event_del(gen->readable);
-			if (gen->state != PROXY_STOPPING)
+			if (gen->info.state != PROXY_STOPPING)
 				kill_process(gen, "it closed the channel");
 			return;
 		}
@@ -396,7 +395,7 @@ on_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct proxy_gen *gen = arg;
 
-	if (gen->state == PROXY_STOPPING)
+	if (gen->info.state == PROXY_STOPPING)
 		kill_process(gen, "it did not end in time");
 	else
 		kill_process(gen, "it did not answer in time");
@@ -411,13 +410,13 @@ proxy_gen_start(struct supervisor *supervisor, unsigned number,
 	int channel = -1;
 
 	gen->supervisor = supervisor;
-	gen->number = number;
+	gen->info.number = number;
 	gen->events = events;
 	gen->arg = arg;
 	snprintf(label, sizeof(label), "%u", number);
-	gen->pid = process_start(supervisor->processes, "proxy", label,
+	gen->info.pid = process_start(supervisor->processes, "proxy", label,
 	    &channel, on_process_exit, gen);
-	if (gen->pid == -1) {
+	if (gen->info.pid == -1) {
 		mem_free(gen);
 		return NULL;
 	}
@@ -436,7 +435,7 @@ proxy_gen_free(struct proxy_gen **gen_ptr)
 		return;
 	*gen_ptr = NULL;
 	if (!gen->ended) {
-		process_forget(gen->supervisor->processes, gen->pid);
+		process_forget(gen->supervisor->processes, gen->info.pid);
 		release(gen);
 	}
 	proxy_questions_free(&gen->questions);
@@ -447,7 +446,7 @@ proxy_gen_free(struct proxy_gen **gen_ptr)
 void
 proxy_gen_kill(struct proxy_gen *gen, const char *why)
 {
-	if (gen->state != PROXY_STOPPING)
+	if (gen->info.state != PROXY_STOPPING)
 		set_state(gen, PROXY_STOPPING, "at once");
 	kill_process(gen, why);
 }
@@ -463,40 +462,16 @@ proxy_gen_drain(struct proxy_gen *gen, int deadline_ms, bool keeps_idle)
 		return;
 	}
 	channel_put_drain(&out, CHANNEL_DRAIN, &drain);
-	if (gen->state != PROXY_STOPPING)
+	if (gen->info.state != PROXY_STOPPING)
 		set_state(gen, PROXY_STOPPING, "drains");
 	set_timer(gen->timer, deadline_ms + DRAIN_SLACK_MS);
 	tell(gen, &out);
 }
 
-enum proxy_state
-proxy_gen_state(const struct proxy_gen *gen)
+const struct proxy_gen_info *
+proxy_gen_info(const struct proxy_gen *gen)
 {
-	return gen->state;
-}
-
-int64_t
-proxy_gen_since_ms(const struct proxy_gen *gen)
-{
-	return gen->since_ms;
-}
-
-int64_t
-proxy_gen_ready_at_ms(const struct proxy_gen *gen)
-{
-	return gen->ready_at_ms;
-}
-
-pid_t
-proxy_gen_pid(const struct proxy_gen *gen)
-{
-	return gen->pid;
-}
-
-unsigned
-proxy_gen_number(const struct proxy_gen *gen)
-{
-	return gen->number;
+	return &gen->info;
 }
 
 void
@@ -533,7 +508,7 @@ proxy_gen_probe(struct proxy_gen *gen, struct channel_probe *probe,
 {
 	static struct frame_out out;
 
-	if (!gen->hears || gen->state == PROXY_STOPPING)
+	if (!gen->hears || gen->info.state == PROXY_STOPPING)
 		return 0;
 	probe->probe = proxy_questions_probe(gen->questions,
 	    (int)probe->timeout_ms + PROBE_SLACK_MS, on_probed, arg);
@@ -568,7 +543,7 @@ void
 proxy_gen_prepare(struct proxy_gen *gen, const struct conf_hold *hold,
     proxy_prepared_cb *on_prepared, void *arg)
 {
-	if (gen->state != PROXY_READY || gen->preparing) {
+	if (gen->info.state != PROXY_READY || gen->preparing) {
 		on_prepared("the proxy is not ready, try again", arg);
 		return;
 	}
@@ -592,4 +567,47 @@ proxy_gen_commit(
 	gen->on_committed = on_committed;
 	gen->committed_arg = arg;
 	tell_serial(gen, CHANNEL_COMMIT);
+}
+
+/* ---- handed on to another process ---- */
+
+bool
+proxy_gen_is_flushed(const struct proxy_gen *gen)
+{
+	return !frame_link_wants_write(gen->link) && !gen->preparing &&
+	       gen->on_committed == NULL;
+}
+
+void
+proxy_gen_save(const struct proxy_gen *gen, struct saved_proxy *to)
+{
+	to->pid = (int)gen->info.pid;
+	to->generation = gen->info.number;
+	to->channel = CHANNEL_VERSION;
+	to->fd = frame_link_fd(gen->link);
+	to->serial = gen->serial;
+	to->since_ms = gen->info.since_ms;
+	to->ready_at_ms = gen->info.ready_at_ms;
+}
+
+struct proxy_gen *
+proxy_gen_adopt(struct supervisor *supervisor, const struct saved_proxy *from,
+    const struct proxy_gen_events *events, void *arg)
+{
+	struct proxy_gen *gen = mem_alloc(sizeof(*gen));
+
+	gen->supervisor = supervisor;
+	gen->events = events;
+	gen->arg = arg;
+	gen->info.pid = (pid_t)from->pid;
+	gen->info.number = from->generation;
+	gen->info.state = PROXY_READY;
+	gen->hears = true;
+	gen->serial = from->serial;
+	gen->info.since_ms = from->since_ms;
+	gen->info.ready_at_ms = from->ready_at_ms;
+	watch(gen, from->fd);
+	process_adopt(
+	    supervisor->processes, gen->info.pid, on_process_exit, gen);
+	return gen;
 }

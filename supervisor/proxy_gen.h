@@ -42,12 +42,14 @@ void proxy_gen_free(struct proxy_gen **gen);
 void proxy_gen_drain(struct proxy_gen *gen, int deadline_ms, bool keeps_idle);
 void proxy_gen_kill(struct proxy_gen *gen, const char *why);
 
-enum proxy_state proxy_gen_state(const struct proxy_gen *gen);
-int64_t proxy_gen_since_ms(const struct proxy_gen *gen);
-/* When it began to serve, 0: never. */
-int64_t proxy_gen_ready_at_ms(const struct proxy_gen *gen);
-pid_t proxy_gen_pid(const struct proxy_gen *gen);
-unsigned proxy_gen_number(const struct proxy_gen *gen);
+struct proxy_gen_info {
+	enum proxy_state state; /* DOWN: it has ended */
+	int64_t since_ms;       /* monotonic, of the state */
+	int64_t ready_at_ms;    /* when it began to serve; 0: never */
+	pid_t pid;
+	unsigned number;
+};
+const struct proxy_gen_info *proxy_gen_info(const struct proxy_gen *gen);
 
 /* Send it a frame, if it hears. */
 void proxy_gen_tell(struct proxy_gen *gen, const struct frame_out *out);
@@ -63,5 +65,14 @@ void proxy_gen_prepare(struct proxy_gen *gen, const struct conf_hold *hold,
     proxy_prepared_cb *on_prepared, void *arg);
 void proxy_gen_commit(
     struct proxy_gen *gen, proxy_committed_cb *on_committed, void *arg);
+
+/* Nothing of what we told it is still on its way out of here? */
+bool proxy_gen_is_flushed(const struct proxy_gen *gen);
+struct saved_proxy;
+void proxy_gen_save(const struct proxy_gen *gen, struct saved_proxy *to);
+/* One that serves, started before another binary took our place. */
+struct proxy_gen *proxy_gen_adopt(struct supervisor *supervisor,
+    const struct saved_proxy *from, const struct proxy_gen_events *events,
+    void *arg) MUST_CHECK;
 
 #endif

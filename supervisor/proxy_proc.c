@@ -17,6 +17,7 @@
 #include "supervisor/leases.h"
 #include "supervisor/lost_slots.h"
 #include "supervisor/proxy_gen.h"
+#include "supervisor/saved.h"
 #include "supervisor/supervisor.h"
 
 #define MIN_UPTIME_MS 10000
@@ -243,7 +244,7 @@ on_exit_of_gen(struct proxy_gen *gen, const char *why, void *arg)
 	struct proxy_proc *proxy = arg;
 	unsigned side = side_of(proxy, gen);
 	bool was_current = side == proxy->current;
-	int64_t ready_at_ms = proxy_gen_ready_at_ms(gen);
+	int64_t ready_at_ms = proxy_gen_info(gen)->ready_at_ms;
 
 	leases_leave(proxy->leases, side);
 	proxy_gen_free(&proxy->gens[side]);
@@ -378,7 +379,8 @@ proxy_proc_has_two(const struct proxy_proc *proxy, pid_t *draining)
 {
 	const struct proxy_gen *gen = other(proxy);
 
-	*draining = gen == NULL || proxy->upgrading ? 0 : proxy_gen_pid(gen);
+	*draining =
+	    gen == NULL || proxy->upgrading ? 0 : proxy_gen_info(gen)->pid;
 	return gen != NULL;
 }
 
@@ -389,7 +391,7 @@ proxy_proc_state(const struct proxy_proc *proxy)
 {
 	const struct proxy_gen *gen = current(proxy);
 
-	return gen == NULL ? PROXY_DOWN : proxy_gen_state(gen);
+	return gen == NULL ? PROXY_DOWN : proxy_gen_info(gen)->state;
 }
 
 pid_t
@@ -397,7 +399,7 @@ proxy_proc_pid(const struct proxy_proc *proxy)
 {
 	const struct proxy_gen *gen = current(proxy);
 
-	return gen == NULL ? 0 : proxy_gen_pid(gen);
+	return gen == NULL ? 0 : proxy_gen_info(gen)->pid;
 }
 
 int64_t
@@ -405,7 +407,7 @@ proxy_proc_since_ms(const struct proxy_proc *proxy)
 {
 	const struct proxy_gen *gen = current(proxy);
 
-	return gen == NULL ? proxy->down_ms : proxy_gen_since_ms(gen);
+	return gen == NULL ? proxy->down_ms : proxy_gen_info(gen)->since_ms;
 }
 
 unsigned
@@ -413,7 +415,7 @@ proxy_proc_generation(const struct proxy_proc *proxy)
 {
 	const struct proxy_gen *gen = current(proxy);
 
-	return gen == NULL ? proxy->generation : proxy_gen_number(gen);
+	return gen == NULL ? proxy->generation : proxy_gen_info(gen)->number;
 }
 
 unsigned
@@ -555,4 +557,55 @@ proxy_proc_commit(
 		on_committed(arg); /* the next one begins with it */
 	else
 		proxy_gen_commit(current(proxy), on_committed, arg);
+}
+
+/* ---- handed on to another process ---- */
+
+bool
+proxy_proc_is_simple(const struct proxy_proc *proxy)
+{
+	return proxy_proc_state(proxy) == PROXY_READY && other(proxy) == NULL &&
+	       proxy_gen_is_flushed(current(proxy)) &&
+	       leases_are_simple(proxy->leases, proxy->current);
+}
+
+void
+proxy_proc_save(const struct proxy_proc *proxy, struct saved_proxy *to)
+{
+	proxy_gen_save(current(proxy), to);
+	to->restarts = proxy->restarts;
+	snprintf(to->last_exit, sizeof(to->last_exit), "%s", proxy->last_exit);
+	to->backoff_ms = proxy->backoff.next_ms;
+}
+
+void
+proxy_proc_adopt(struct proxy_proc *proxy, const struct saved_proxy *from)
+{
+	proxy->generation = from->generation;
+	proxy->restarts = from->restarts;
+	snprintf(
+	    proxy->last_exit, sizeof(proxy->last_exit), "%s", from->last_exit);
+	proxy->backoff.next_ms = from->backoff_ms;
+	proxy->current = 0;
+	leases_join(proxy->leases, 0, true);
+	proxy->gens[0] =
+	    proxy_gen_adopt(proxy->supervisor, from, &gen_events, proxy);
+}
+
+void
+proxy_proc_adopt_instance(struct proxy_proc *proxy,
+    const struct channel_announce *announce, bool withdrawn)
+{
+	leases_adopt(proxy->leases, proxy->current, announce, withdrawn);
+}
+
+bool
+proxy_proc_drains(const struct proxy_proc *proxy, uint64_t instance)
+{
+	const struct lease *lease = NULL;
+
+	while ((lease = leases_next(proxy->leases, lease)) != NULL)
+		if (lease->announce.instance == instance)
+			return lease->withdrawn;
+	return false;
 }

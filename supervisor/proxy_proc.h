@@ -91,4 +91,17 @@ typedef void proxy_committed_cb(void *arg);
 void proxy_proc_commit(
     struct proxy_proc *proxy, proxy_committed_cb *on_committed, void *arg);
 
+/* Handed on to another process: only while one serves alone and has all slots
+ * (proxy_proc_is_simple). */
+struct saved_proxy;
+bool proxy_proc_is_simple(const struct proxy_proc *proxy);
+void proxy_proc_save(const struct proxy_proc *proxy, struct saved_proxy *to);
+void proxy_proc_adopt(struct proxy_proc *proxy, const struct saved_proxy *from);
+/* The proxy knows of this instance already; `withdrawn`: it was told to drain
+ * it and has not said that it did. */
+void proxy_proc_adopt_instance(struct proxy_proc *proxy,
+    const struct channel_announce *announce, bool withdrawn);
+/* Does it have anything open to an instance that was withdrawn? */
+bool proxy_proc_drains(const struct proxy_proc *proxy, uint64_t instance);
+
 #endif

@@ -190,6 +190,15 @@ on_notify(evutil_socket_t fd, short what, void *arg)
 }
 
 static int
+hear_notify(struct readiness *readiness)
+{
+	readiness->notify = event_new(readiness->supervisor->base,
+	    readiness->notify_fd, EV_READ | EV_PERSIST, on_notify, readiness);
+	return readiness->notify == NULL ? -1
+					 : event_add(readiness->notify, NULL);
+}
+
+static int
 open_notify(struct readiness *readiness)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -211,10 +220,7 @@ open_notify(struct readiness *readiness)
 		(socklen_t)(offsetof(struct sockaddr_un, sun_path) +
 			    (size_t)len)) == -1)
 		return -1;
-	readiness->notify = event_new(readiness->supervisor->base,
-	    readiness->notify_fd, EV_READ | EV_PERSIST, on_notify, readiness);
-	return readiness->notify == NULL ? -1
-					 : event_add(readiness->notify, NULL);
+	return hear_notify(readiness);
 }
 
 struct readiness *
@@ -267,6 +273,31 @@ readiness_watch(struct readiness *readiness, readiness_silent_cb *on_silent)
 	readiness->on_ready = NULL;
 	readiness->on_silent = on_silent;
 	set_timer(readiness, readiness->plan.watchdog_ms);
+}
+
+int
+readiness_notify_fd(const struct readiness *readiness, uint32_t *uid)
+{
+	*uid = (uint32_t)readiness->plan.uid;
+	return readiness->notify_fd;
+}
+
+struct readiness *
+readiness_adopt(struct supervisor *supervisor, int fd, uid_t uid,
+    int watchdog_ms, readiness_silent_cb *on_silent, void *arg)
+{
+	struct readiness *readiness = mem_alloc(sizeof(*readiness));
+
+	readiness->supervisor = supervisor;
+	readiness->arg = arg;
+	readiness->plan.uid = uid;
+	readiness->plan.watchdog_ms = watchdog_ms;
+	readiness->notify_fd = fd;
+	readiness->timer = evtimer_new(supervisor->base, on_timer, readiness);
+	if (hear_notify(readiness) == -1)
+		log_error("a watchdog cannot be heard");
+	readiness_watch(readiness, on_silent);
+	return readiness;
 }
 
 void

@@ -48,6 +48,12 @@ const char *readiness_last_error(const struct readiness *readiness);
 typedef void readiness_silent_cb(void *arg);
 void readiness_watch(
     struct readiness *readiness, readiness_silent_cb *on_silent);
+/* Handed on to another process: the notify socket, and whose messages count;
+ * -1: there is none. Then, there, the watchdog goes on. */
+int readiness_notify_fd(const struct readiness *readiness, uint32_t *uid);
+struct readiness *readiness_adopt(struct supervisor *supervisor, int fd,
+    uid_t uid, int watchdog_ms, readiness_silent_cb *on_silent,
+    void *arg) MUST_CHECK;
 /* Also cancels. */
 void readiness_free(struct readiness **readiness);
 

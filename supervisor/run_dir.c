@@ -185,6 +185,18 @@ run_dir_close(struct run_dir *run)
 	run->path = NULL;
 }
 
+bool
+run_dir_is_locked(const struct run_dir *run)
+{
+	char path[4096];
+	struct stat here, there;
+
+	path_of(run, LOCK_NAME, path, sizeof(path));
+	return fstat(run->lock_fd, &here) == 0 && stat(path, &there) == 0 &&
+	       here.st_dev == there.st_dev && here.st_ino == there.st_ino &&
+	       flock(run->lock_fd, LOCK_EX | LOCK_NB) == 0;
+}
+
 int
 run_dir_listen(const struct run_dir *run, const char *name, struct addr *addr)
 {

@@ -24,6 +24,8 @@ struct run_dir {
 int run_dir_open(struct run_dir *run, const struct conf *conf,
     struct conf_errors *errors) MUST_CHECK;
 void run_dir_close(struct run_dir *run);
+/* Is run->lock_fd the lock of run->path, and ours? */
+bool run_dir_is_locked(const struct run_dir *run);
 
 /* A unix listener "<run>/<name>" that the proxy may connect to. Blocking,
  * CLOEXEC. *addr is its address. -1 with errno. */

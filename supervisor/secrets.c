@@ -11,6 +11,7 @@
 #include "src/base/fdutil.h"
 #include "src/base/mem.h"
 #include "src/ipc/channel.h"
+#include "supervisor/saved.h"
 
 #define FILE_BYTES_MAX ((size_t)1 << 20)
 
@@ -124,4 +125,30 @@ secrets_send(const struct secrets *secrets, uint32_t serial,
 			return -1;
 	}
 	return 0;
+}
+
+void
+secrets_save(
+    const struct secrets *secrets, struct saved_secret **list, uint32_t *n)
+{
+	*n = (uint32_t)secrets->count;
+	*list = mem_alloc_array(secrets->count + 1, sizeof(**list));
+	for (size_t i = 0; i < secrets->count; i++) {
+		(*list)[i].path = mem_strdup(secrets->all[i].path);
+		(*list)[i].fd = secrets->all[i].fd;
+	}
+}
+
+struct secrets *
+secrets_adopt(const struct saved_secret *list, uint32_t n)
+{
+	struct secrets *secrets = mem_alloc(sizeof(*secrets));
+
+	secrets->all = mem_alloc_array((size_t)n + 1, sizeof(*secrets->all));
+	for (uint32_t i = 0; i < n; i++) {
+		secrets->all[i].path = mem_strdup(list[i].path);
+		secrets->all[i].fd = list[i].fd;
+	}
+	secrets->count = n;
+	return secrets;
 }

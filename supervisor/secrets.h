@@ -22,4 +22,11 @@ void secrets_free(struct secrets **secrets);
 int secrets_send(const struct secrets *secrets, uint32_t serial,
     proxy_load_cb *send, void *arg) MUST_CHECK;
 
+/* Handed on to another process: the caller frees *list and each path. */
+struct saved_secret;
+void secrets_save(
+    const struct secrets *secrets, struct saved_secret **list, uint32_t *n);
+struct secrets *secrets_adopt(
+    const struct saved_secret *list, uint32_t n) MUST_CHECK;
+
 #endif

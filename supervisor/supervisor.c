@@ -41,6 +41,7 @@
  * once, but not before we may be here. */
 #define IN_USE_MS 1000
 #define ABSENT_MS 30000
+#define SELF "/proc/self/exe"
 #define SWEEP_MS 20
 #define SWEEPS 50 /* passes without a stray until it is over */
 #define STOP_CHECK_MS 20
@@ -51,13 +52,22 @@
 static const int signal_numbers[] = { SIGTERM, SIGINT, SIGHUP, SIGUSR1 };
 
 struct conf_hold *
-conf_hold_new(struct conf *conf, struct conf_errors *errors)
+conf_hold_adopt(struct conf *conf, struct secrets *secrets)
 {
 	struct conf_hold *hold = mem_alloc(sizeof(*hold));
 
 	hold->conf = conf;
 	hold->refs = 1;
-	hold->secrets = secrets_read(conf, errors);
+	hold->secrets = secrets;
+	return hold;
+}
+
+struct conf_hold *
+conf_hold_new(struct conf *conf, struct conf_errors *errors)
+{
+	struct conf_hold *hold =
+	    conf_hold_adopt(conf, secrets_read(conf, errors));
+
 	if (hold->secrets == NULL || ticket_keys_check(conf, errors) == -1)
 		conf_hold_unref(&hold);
 	return hold;
@@ -396,8 +406,8 @@ begin_watchdog(struct supervisor *supervisor)
 	return event_add(supervisor->watchdog, &often);
 }
 
-static int
-make_parts(struct supervisor *supervisor)
+int
+supervisor_make_parts(struct supervisor *supervisor)
 {
 	const struct conf *conf = supervisor->hold->conf;
 
@@ -414,17 +424,25 @@ make_parts(struct supervisor *supervisor)
 	    supervisor->recycle == NULL || begin_watchdog(supervisor) == -1 ||
 	    supervisor->stop_timer == NULL || watch_signals(supervisor) == -1)
 		return -1;
+	return 0;
+}
+
+static void
+make_apps(struct supervisor *supervisor)
+{
+	const struct conf *conf = supervisor->hold->conf;
+
 	supervisor->apps =
 	    mem_alloc_array(conf->n_apps + 1, sizeof(*supervisor->apps));
 	for (size_t i = 0; i < conf->n_apps; i++)
 		supervisor->apps[supervisor->n_apps++] =
 		    app_new(supervisor, supervisor->hold, &conf->apps[i]);
-	return 0;
 }
 
-static void
-release(struct supervisor *supervisor)
+void
+supervisor_release(struct supervisor *supervisor)
 {
+	upgrade_free(supervisor);
 	control_server_free(&supervisor->control);
 	recycle_free(&supervisor->recycle);
 	ticket_keys_free(&supervisor->tickets);
@@ -447,6 +465,8 @@ release(struct supervisor *supervisor)
 	run_dir_close(&supervisor->run);
 	conf_hold_unref(&supervisor->hold);
 	conf_hold_unref(&supervisor->first);
+	fd_close(&supervisor->exe_fd);
+	mem_free(supervisor->exe_path);
 	if (supervisor->base != NULL)
 		event_base_free(supervisor->base);
 }
@@ -500,25 +520,46 @@ stop_is_pending(void)
 		   sigismember(&pending, SIGINT) == 1);
 }
 
+/* Which binary we are: an upgrade takes what lies at this path, and comes back
+ * to this descriptor. */
+static void
+find_binary(struct supervisor *supervisor)
+{
+	char path[4096];
+	ssize_t n = readlink(SELF, path, sizeof(path) - 1);
+
+	if (n > 0)
+		supervisor->exe_path = mem_memdup0(path, (size_t)n);
+	supervisor->exe_fd = open(SELF, O_RDONLY | O_CLOEXEC);
+}
+
+void
+supervisor_init(struct supervisor *supervisor, const char *conf_path)
+{
+	const char *datadir = secure_getenv("SCALWS_DATADIR");
+
+	memset(supervisor, 0, sizeof(*supervisor));
+	supervisor->run.lock_fd = -1;
+	supervisor->conf_path = conf_path;
+	supervisor->datadir = datadir != NULL ? datadir : SCALWS_DATADIR;
+	supervisor->started_ms = clock_now_ms();
+	find_binary(supervisor);
+	umask(077);
+	log_init("supervisor", LOG_LEVEL_INFO, STDERR_FILENO);
+}
+
 int
 supervisor_run(const char *conf_path)
 {
 	struct supervisor supervisor;
 	struct conf_errors errors;
-	const char *datadir = secure_getenv("SCALWS_DATADIR");
 	struct conf *conf;
 	sigset_t stops;
 	int result;
 
-	memset(&supervisor, 0, sizeof(supervisor));
-	supervisor.run.lock_fd = -1;
-	supervisor.conf_path = conf_path;
-	supervisor.datadir = datadir != NULL ? datadir : SCALWS_DATADIR;
-	supervisor.started_ms = clock_now_ms();
-	umask(077);
 	settle_descriptors();
+	supervisor_init(&supervisor, conf_path);
 	hold_signals(&stops);
-	log_init("supervisor", LOG_LEVEL_INFO, STDERR_FILENO);
 	conf_errors_init(&errors);
 	conf = load(conf_path, &errors);
 	if (conf != NULL)
@@ -528,17 +569,18 @@ supervisor_run(const char *conf_path)
 	supervisor.base = event_base_new();
 	if (supervisor.hold == NULL || supervisor.base == NULL ||
 	    take_resources(&supervisor, &errors) == -1 ||
-	    make_parts(&supervisor) == -1) {
+	    supervisor_make_parts(&supervisor) == -1) {
 		result = stop_is_pending() ? 0 : 1;
 		fprintf(stderr, "%s",
 		    result == 0           ? ""
 		    : errors.text.len > 0 ? errors.text.ptr
 					  : "scalwsd: cannot start\n");
 		conf_errors_free(&errors);
-		release(&supervisor);
+		supervisor_release(&supervisor);
 		return result;
 	}
 	conf_errors_free(&errors);
+	make_apps(&supervisor);
 	sigprocmask(SIG_UNBLOCK, &stops, NULL);
 	log_info("scalwsd %s starts with %s", SCALWS_VERSION, conf_path);
 	proxy_proc_start(supervisor.proxy);
@@ -546,7 +588,7 @@ supervisor_run(const char *conf_path)
 		app_start(supervisor.apps[i], NULL, NULL);
 	event_base_dispatch(supervisor.base);
 	log_info("stopped");
-	release(&supervisor);
+	supervisor_release(&supervisor);
 	return 0;
 }
 

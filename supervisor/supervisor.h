@@ -16,6 +16,13 @@
 /* For main(): run until told to stop. Returns the exit code: 0 after a stop,
  * 1 when it could not start (the reasons went to standard error). */
 int supervisor_run(const char *conf_path);
+/* For main(): take the place of the process that we were (same pid), whose
+ * state lies in the memfd `state_fd`. If that fails before anything was
+ * changed, become the program `back_fd` again; -1: that is what we are. */
+int supervisor_run_restored(int state_fd, int back_fd);
+/* For main(): could we? Says why not on standard error. Returns the exit code.
+ */
+int supervisor_rehearse(int state_fd);
 /* For main(): be a keeper (--role=keeper) on this channel. */
 int supervisor_run_keeper(int channel_fd);
 
@@ -47,6 +54,9 @@ struct conf_hold {
  * `conf` is freed. */
 struct conf_hold *conf_hold_new(
     struct conf *conf, struct conf_errors *errors) MUST_CHECK;
+/* With secrets that were read before (may be NULL: none are needed). */
+struct conf_hold *conf_hold_adopt(
+    struct conf *conf, struct secrets *secrets) MUST_CHECK;
 struct conf_hold *conf_hold_ref(struct conf_hold *hold) MUST_CHECK;
 void conf_hold_unref(struct conf_hold **hold);
 
@@ -54,6 +64,8 @@ void conf_hold_unref(struct conf_hold **hold);
 struct supervisor {
 	struct event_base *base;
 	const char *conf_path;
+	char *exe_path; /* of our binary, as it was found at the first start */
+	int exe_fd;     /* the binary that runs, whatever lies there now */
 	const char *datadir;     /* node-preload.js is here */
 	struct conf_hold *hold;  /* the configuration in force */
 	struct conf_hold *first; /* the one that the daemon started with */
@@ -84,6 +96,12 @@ struct supervisor {
 	int log_fd;      /* error_log, or 2 */
 	int exit_code;
 };
+
+/* For takeover.c: what every supervisor begins with, its loop-bound parts (-1:
+ * not all could be made), and its end. */
+void supervisor_init(struct supervisor *supervisor, const char *conf_path);
+int supervisor_make_parts(struct supervisor *supervisor) MUST_CHECK;
+void supervisor_release(struct supervisor *supervisor);
 
 /* A keeper died before its app: end what came to us. */
 void supervisor_sweep(struct supervisor *supervisor);

@@ -202,3 +202,24 @@ ticket_keys_configure(struct ticket_keys *keys, const struct conf *conf)
 		ticket_keys_tell(keys);
 	}
 }
+
+void
+ticket_keys_save(const struct ticket_keys *keys, char **bytes, size_t *len,
+    int64_t *rotated_ms)
+{
+	*len = keys->path == NULL ? keys->len : 0;
+	*bytes = mem_memdup0((const char *)keys->bytes, *len);
+	*rotated_ms = keys->rotated_ms;
+}
+
+void
+ticket_keys_adopt(
+    struct ticket_keys *keys, const char *bytes, size_t len, int64_t rotated_ms)
+{
+	if (keys->path != NULL || len == 0 || len % KEY_BYTES != 0 ||
+	    len > OWN_KEYS * KEY_BYTES)
+		return;
+	memcpy(keys->bytes, bytes, len);
+	keys->len = len;
+	keys->rotated_ms = rotated_ms;
+}

@@ -5,6 +5,9 @@
 #ifndef SUPERVISOR_TICKET_KEYS_H
 #define SUPERVISOR_TICKET_KEYS_H
 
+#include <stddef.h>
+#include <stdint.h>
+
 #include "src/base/compiler.h"
 #include "src/conf/conf.h"
 
@@ -21,5 +24,13 @@ int ticket_keys_check(
 void ticket_keys_configure(struct ticket_keys *keys, const struct conf *conf);
 /* Tell the proxy, which has just come up. */
 void ticket_keys_tell(struct ticket_keys *keys);
+
+/* Handed on to another process: our own keys; the caller frees *bytes. Those of
+ * a file are read there again. */
+void ticket_keys_save(const struct ticket_keys *keys, char **bytes, size_t *len,
+    int64_t *rotated_ms);
+/* Does nothing with what is no keys. */
+void ticket_keys_adopt(struct ticket_keys *keys, const char *bytes, size_t len,
+    int64_t rotated_ms);
 
 #endif

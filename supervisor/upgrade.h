@@ -5,18 +5,20 @@
 #ifndef SUPERVISOR_UPGRADE_H
 #define SUPERVISOR_UPGRADE_H
 
-#include <stdbool.h>
-
+struct control_client;
+struct saved;
 struct supervisor;
 
-/* When it is done: `text` is what was done, or why not (then all goes on as it
- * was). Once, later or at once. */
-typedef void upgrade_done_cb(bool ok, const char *text, void *arg);
+/* Answers `client` when it is done: what was done, or why not (then all goes on
+ * as it was). */
 void upgrade_start(
-    struct supervisor *supervisor, upgrade_done_cb *on_done, void *arg);
-/* Whoever asked with this `arg` does not wait any more. */
-void upgrade_forget(struct supervisor *supervisor, const void *arg);
+    struct supervisor *supervisor, struct control_client *client);
+/* We are the new binary (`back_fd`: the old one), or the old one again (-1): go
+ * on with what the process before us had begun. */
+void upgrade_resume(
+    struct supervisor *supervisor, const struct saved *saved, int back_fd);
 /* The daemon stops. */
 void upgrade_cancel(struct supervisor *supervisor);
+void upgrade_free(struct supervisor *supervisor);
 
 #endif

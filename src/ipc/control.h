@@ -11,8 +11,8 @@
  *
  * TEXT has no control bytes but TAB. Verbs: version; status [APP]; status-json
  * [APP]; start APP; stop APP; restart APP [all]; scale APP N; logs APP LINES
- * FOLLOW(0|1); reopen; reload [dry]; check. Only the answer's end says that a
- * command is done; closing early cancels the waiting, not the command.
+ * FOLLOW(0|1); reopen; reload [dry]; upgrade; check. Only the answer's end says
+ * that a command is done; closing early cancels the waiting, not the command.
  */
 #ifndef IPC_CONTROL_H
 #define IPC_CONTROL_H

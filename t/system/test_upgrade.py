@@ -1,8 +1,10 @@
 """Two proxies at once: upgrades, what becomes of clients, and of caps."""
 import contextlib
-import itertools
 import os
+import re
+import shutil
 import signal
+import socket
 import threading
 import time
 
@@ -329,3 +331,193 @@ def test_kill_9_of_the_proxy_under_load(daemon, port):
     assert len(load.failed) <= kills * len(load.threads)
     assert not [f for f in load.failed if "Refused" in f[2]], load.failed
     assert one.pids("app") == pids
+
+
+# --- another binary -------------------------------------------------------------
+
+@pytest.fixture
+def binary(monkeypatch):
+    """The daemon's program at a path of its own, to be replaced."""
+    path = scalws.scratch() / "scalwsd"
+    monkeypatch.setenv("SCALWSCTL", scalws.scalwsctl())
+    shutil.copy(scalws.scalwsd(), path)
+    monkeypatch.setenv("SCALWSD", str(path))
+    return path
+
+
+def replace(binary, content):
+    """As a package manager does it: a new file takes the name."""
+    fresh = binary.with_suffix(".new")
+    fresh.write_bytes(content)
+    fresh.chmod(0o755)
+    fresh.rename(binary)
+
+
+def running_file(one):
+    return os.stat(f"/proc/{one.process.pid}/exe").st_ino
+
+
+def numbers(apps):
+    """Prints numbered lines for ever, now and then in two halves."""
+    return {"runtime": "command", "http": False, "directory": "/tmp",
+            "command": ["/usr/bin/python3", "-uc",
+                        "import sys, time, itertools\n"
+                        "for i in itertools.count():\n"
+                        "    sys.stdout.write(f'line {i}')\n"
+                        "    if i % 7 == 0: time.sleep(0.02)\n"
+                        "    sys.stdout.write('\\n')\n"
+                        "    time.sleep(0.001)\n"]}
+
+
+def printed(one, name):
+    return [int(m[1]) for m in re.finditer(r"line (\d+)$", one.app_log(name),
+                                           re.M)]
+
+
+def test_supervisor_is_replaced(daemon, port, apps, binary):
+    """Same pid, another program; apps, keepers and logs go on; everything that
+    it did before it does after."""
+    conf = one_app(BY_NAME["asgi"], port, processes=2)
+    conf["apps"]["numbers"] = numbers(apps)
+    conf["apps"]["bad"] = {"runtime": "command", "directory": "/tmp",
+                           "command": ["/bin/sh", "-c", "exit 7"]}
+    one = daemon({**conf, **limits(2)})
+    pids = one.wait_running("app") + one.wait_running("numbers")
+    wait_for(lambda: one.app("bad")["state"] == "backoff", 20)
+    tree = scalws.descendants(one.process.pid) - {one.proxy_pid()}
+    for round_ in range(UPGRADES):
+        before = running_file(one)
+        replace(binary, binary.read_bytes())
+        with Traffic(port, 4) as load:
+            load.wait_done(20)
+            one.ok("upgrade", timeout=120)
+            load.wait_done(20)
+        assert not load.failed, load.failed[:5]
+        assert running_file(one) != before
+        assert running_file(one) == os.stat(binary).st_ino
+        assert one.pids("app") + one.pids("numbers") == pids
+        wait_alone(one)
+    gone = {pid for pid in tree if not scalws.alive(pid)}
+    assert not gone & set(pids)
+    app = one.app("app")
+    assert app["state"] == "running" and app["restarts"] == 0
+    assert "exit code 7" in one.app("bad")["last_exit"]
+    wait_for(lambda: len(printed(one, "numbers")) > 100, 10)
+    seen = printed(one, "numbers")
+    assert seen == list(range(len(seen)))
+    one.ok("restart", "app")
+    assert not set(one.pids("app")) & set(pids)
+    one.ok("reload")
+    one.signal(signal.SIGHUP)
+    os.kill(one.proxy_pid(), signal.SIGKILL)
+    assert get(port, timeout=20).status == 200
+    assert one.ctl("logs", "-n", "1", "app").returncode == 0
+    # It is still the one that holds the directory.
+    second = daemon(one.file.read_text(), start=False)
+    second.spawn()
+    assert second.process.wait(20 * scalws.SLOW) == 1
+    second.expect_exit = 1
+    assert f"process {one.process.pid}" in second.log()
+
+
+def patched(binary):
+    """It passes the rehearsal, which sees the state alone; when it is to take
+    over it looks for another lock."""
+    old = binary.read_bytes()
+    assert old.count(b"scalwsd.lock\0") >= 1
+    return old.replace(b"scalwsd.lock\0", b"scalwsd.loCk\0")
+
+
+BAD = {
+    "exits": (lambda b: b"#!/bin/sh\necho no such library >&2\nexit 3\n",
+              "exit code 3: no such library"),
+    "hangs": (lambda b: b"#!/bin/sh\nexec sleep 1000\n", "in time"),
+    "garbage": (lambda b: b"\x7fELFgarbage", "exit code 126"),
+    "other state": (lambda b: b.read_bytes().replace(
+        b"replace_why\0", b"replace_how\0"),
+        "does not understand the state: no field"),
+    "cannot restore": (patched, "could not take over"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_bad_binary(daemon, port, binary, what):
+    """The old one goes on serving, with the same proxy and the same apps, and
+    the command says why. The next upgrade works."""
+    make, words = BAD[what]
+    one = daemon({**one_app(BY_NAME["asgi"], port), **limits(2)})
+    pids, proxy = one.wait_running("app"), one.proxy_pid()
+    before, good = running_file(one), binary.read_bytes()
+    replace(binary, make(binary))
+    with Traffic(port, 4) as load:
+        load.wait_done(10)
+        done = one.ctl("upgrade", timeout=120)
+        load.wait_done(10)
+    assert done.returncode == 1
+    assert words in done.stderr, done.stderr
+    assert "as it was" in done.stderr
+    assert not load.failed, load.failed[:5]
+    assert running_file(one) == before
+    assert one.proxy_pid() == proxy and one.pids("app") == pids
+    replace(binary, good)
+    one.ok("upgrade", timeout=120)
+    assert running_file(one) == os.stat(binary).st_ino
+    assert one.pids("app") == pids
+    assert get(port).status == 200
+
+
+@pytest.mark.parametrize("what", ["missing", "writable", "directory"])
+def test_no_binary(daemon, port, binary, what):
+    one = daemon(one_app(BY_NAME["asgi"], port))
+    pids = one.wait_running("app")
+    if what == "writable":
+        binary.chmod(0o777)
+    else:
+        binary.unlink()
+    if what == "directory":
+        binary.mkdir()
+    done = one.ctl("upgrade")
+    assert done.returncode == 1 and str(binary) in done.stderr
+    assert one.pids("app") == pids and get(port).status == 200
+
+
+def test_proxy_that_does_not_come_up(daemon, port, binary):
+    """Here because its log cannot be opened: the old proxy serves on, and the
+    old supervisor is back."""
+    place = scalws.scratch() / "a"
+    place.mkdir()
+    one = daemon({**one_app(BY_NAME["asgi"], port), **limits(2),
+                  "access_log": str(place / "access.log")})
+    pids = one.wait_running("app")
+    proxy, before = one.proxy_pid(), running_file(one)
+    place.rename(place.with_name("b"))
+    place.write_text("in the way")
+    replace(binary, binary.read_bytes())
+    done = one.ctl("upgrade", timeout=120)
+    assert done.returncode == 1 and "access.log" in done.stderr, done.stderr
+    assert one.proxy_pid() == proxy and one.pids("app") == pids
+    assert running_file(one) == before
+    assert get(port).status == 200
+    place.unlink()
+    place.with_name("b").rename(place)
+    one.ok("upgrade", timeout=120)
+    assert running_file(one) == os.stat(binary).st_ino
+
+
+def test_service_manager_is_told(daemon, port):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told:
+        path = scalws.scratch() / "notify"
+        told.bind(str(path))
+        os.chmod(path, 0o666)
+        one = daemon(one_app(BY_NAME["asgi"], port),
+                     env={"NOTIFY_SOCKET": str(path)})
+        one.wait_running("app")
+        one.ok("upgrade")
+        told.settimeout(5)
+        texts = []
+        while not texts or "MAINPID" not in texts[-1]:
+            texts.append(told.recv(1000).decode())
+    assert texts[0].startswith("READY=1")
+    assert any(text.startswith("RELOADING=1") for text in texts)
+    assert f"MAINPID={one.process.pid}" in texts[-1]
+    assert texts[-1].startswith("READY=1")
