@@ -17,7 +17,7 @@ def version():
 
 
 def can(scenario):
-    return True
+    return not scenario.site.http2
 
 
 def servers(running):

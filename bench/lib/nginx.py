@@ -85,6 +85,7 @@ def write(running):
     temporary = "\n    ".join(
         f"{kind}_temp_path {directory}/{kind};" for kind in
         ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+    http2 = " http2" if site.http2 else ""
     conf = directory / "nginx.conf"
     conf.write_text(f"""{user}
 daemon off;
@@ -100,7 +101,7 @@ http {{
     keepalive_requests 1000000000;
     {upstream(running) if running.peers else ""}
     server {{
-        listen 127.0.0.1:{running.port} backlog=4096;
+        listen 127.0.0.1:{running.port} backlog=4096{http2};
         server_name www.example.com;
         location / {{
             {location(running)}

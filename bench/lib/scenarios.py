@@ -37,6 +37,7 @@ class Site:
     loops: int = 1              # the server's workers or threads
     connections: int = 1024     # room for so many clients
     retry: bool = False         # a lost peer matters: try another
+    http2: bool = False         # spoken with clients, which know it
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ class Scenario:
     fresh: bool = False         # a connection per request
     path: str = "/"
     counted: bool = True        # instructions and system calls too
+    streams: int = 1            # of HTTP/2, on each connection at a time
 
     def headers(self):
         return dict(self.fields, Connection="close") if self.fresh \
@@ -62,6 +64,7 @@ class Scenario:
 
 
 RESPOND = Site("respond")
+RESPOND_H2 = Site("respond", http2=True)
 PROXY = Site("proxy")
 PROXY_TCP = Site("proxy", transport="tcp")
 PHP = Site("php")
@@ -95,6 +98,12 @@ SCENARIOS = [
              RESPOND, connections=1, fresh=True),
     Scenario("proxy-fresh-one", "proxied, one client, a connection per "
              "request", PROXY, connections=1, fresh=True),
+    Scenario("h2-one", "HTTP/2, fixed answer, one at a time", RESPOND_H2,
+             connections=1),
+    Scenario("h2", "HTTP/2, fixed answer, one connection, 16 streams",
+             RESPOND_H2, connections=1, streams=16),
+    Scenario("h2-proxy", "HTTP/2, proxied, unix socket, 16 streams",
+             replace(PROXY, http2=True), connections=1, streams=16),
     Scenario("idle", "10,000 idle connections", Site("respond"), kind="idle",
              connections=10000),
     Scenario("reload", "reload of the configuration under load", PROXY,

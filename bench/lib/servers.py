@@ -2,6 +2,7 @@
 module with a writer (as nginx.py) and one entry in SERVERS."""
 import os
 import socket
+import subprocess
 import time
 from dataclasses import dataclass
 
@@ -111,6 +112,8 @@ class Running:
 
     def ask(self):
         """The status of one request on its own connection; 0: none."""
+        if self.site.http2:
+            return self.ask_http2()
         try:
             with socket.create_connection(("127.0.0.1", self.port), 5) as s:
                 s.sendall(b"GET %b HTTP/1.1\r\nHost: www.example.com\r\n"
@@ -121,6 +124,15 @@ class Running:
         except OSError:
             return 0
         return int(reply[9:12]) if reply.startswith(b"HTTP/1.1 ") else 0
+
+    def ask_http2(self):
+        """nginx of this age knows no HTTP/1 on such a listener."""
+        done = subprocess.run(
+            ["curl", "-s", "--http2-prior-knowledge", "-o", "/dev/null",
+             "-w", "%{http_code}", "-H", "Host: www.example.com",
+             f"http://127.0.0.1:{self.port}{self.path}"],
+            stdout=subprocess.PIPE, text=True)
+        return int(done.stdout or 0)
 
     def wait_ready(self):
         deadline = time.monotonic() + (120 if self.wrapper else 20)

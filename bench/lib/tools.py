@@ -67,8 +67,21 @@ def wrk(running, scenario, seconds):
     }
 
 
+def h2load(running, scenario, requests):
+    """Exactly so many, all well answered."""
+    command = [find("h2load"), f"-n{requests}", f"-c{scenario.connections}",
+               f"-m{scenario.streams}"]
+    for name, value in scenario.headers().items():
+        command += ["-H", f"{name.replace('Host', ':authority')}: {value}"]
+    command.append(f"http://127.0.0.1:{running.port}{scenario.path}")
+    done = subprocess.run(pinned(running.cores.load, *command), text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if f"status codes: {requests} 2xx" not in done.stdout:
+        raise Failure(f"of {requests} requests: {done.stdout.strip()}")
+
+
 class Load:
-    """load.c against a running server."""
+    """load.c against a running server; h2load where it is HTTP/2."""
 
     def __init__(self, tools, running, scenario):
         request = running.directory / "request"
@@ -77,9 +90,12 @@ class Load:
         self.tail = ["-r", str(request)] + (["-1"] if scenario.fresh else [])
         self.tail.append(f"127.0.0.1:{running.port}")
         self.connections = scenario.connections
+        self.running, self.scenario = running, scenario
 
     def count(self, requests):
         """Exactly so many requests, all well answered."""
+        if self.scenario.site.http2:
+            return h2load(self.running, self.scenario, requests)
         done = subprocess.run(
             self.base + ["-n", str(requests), "-c", str(self.connections)]
             + self.tail, stdout=subprocess.PIPE, text=True)
