@@ -111,6 +111,7 @@ struct h2_front {
 	struct pool_of conns, streams;
 	struct nghttp2_session_callbacks *callbacks; /* made at first use, as */
 	struct nghttp2_option *options; /* of the current configuration, and */
+	struct h2_mem *mem;             /* for nghttp2 */
 	char *in;                       /* H2_IN_BYTES: read into, by one */
 	uint32_t max_streams;
 	uint32_t window_bytes;     /* of a stream */

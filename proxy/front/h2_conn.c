@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "proxy/core/snapshot.h"
+#include "proxy/front/h2_mem.h"
 #include "src/base/log.h"
 #include "src/base/mem.h"
 
@@ -264,8 +265,12 @@ void
 h2_begin(struct conn *conn, const char *from, size_t len)
 {
 	struct front *front = conn->front;
+	nghttp2_mem memory;
 	struct h2_conn *h2;
 
+	if (front->h2.mem == NULL)
+		front->h2.mem = mem_alloc(sizeof(*front->h2.mem));
+	memory = h2_mem_functions(front->h2.mem);
 	if (front->h2.callbacks == NULL)
 		front->h2.callbacks = new_callbacks();
 	if (front->h2.options == NULL)
@@ -282,8 +287,8 @@ h2_begin(struct conn *conn, const char *from, size_t len)
 	list_init(&h2->resumed);
 	conn->h2 = h2;
 	conn_set_state(conn, CONN_H2);
-	if (nghttp2_session_server_new2(
-		&h2->session, front->h2.callbacks, h2, front->h2.options) != 0)
+	if (nghttp2_session_server_new3(&h2->session, front->h2.callbacks, h2,
+		front->h2.options, &memory) != 0)
 		mem_exhausted();
 	if (say_hello(h2) != 0)
 		h2_give_up(h2, NGHTTP2_INTERNAL_ERROR, "no settings");
@@ -511,6 +516,9 @@ h2_front_free(struct front *front)
 	nghttp2_session_callbacks_del(front->h2.callbacks);
 	nghttp2_option_del(front->h2.options);
 	mem_free(front->h2.in);
+	if (front->h2.mem != NULL)
+		h2_mem_clear(front->h2.mem);
+	mem_free(front->h2.mem);
 	pool_of_end(&front->h2.conns);
 	pool_of_end(&front->h2.streams);
 }

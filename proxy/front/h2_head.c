@@ -63,16 +63,39 @@ view(const struct h2_head *head, struct h2_piece piece)
 
 /* ---- one field ---- */
 
+/* Is any of eight bytes below a space, or DEL? A tab is too, and then bytes are
+ * looked at one by one. */
+static bool
+has_control(const char *from)
+{
+	const uint64_t ones = UINT64_MAX / 255, tops = ones * 0x80;
+	uint64_t v, del;
+
+	memcpy(&v, from, 8);
+	del = v ^ ones * 0x7f;
+	return ((((v - ones * 0x20) & ~v) | ((del - ones) & ~del)) & tops) != 0;
+}
+
 /* RFC 9113 section 8.2.1, and no other control byte: the app's HTTP/1 has no
  * place for one. */
 static const char *
 check_value(struct str value)
 {
+	size_t i;
+
 	if (value.len > 0 && (value.ptr[0] == ' ' || value.ptr[0] == '\t' ||
 				 value.ptr[value.len - 1] == ' ' ||
 				 value.ptr[value.len - 1] == '\t'))
 		return "space around a value";
-	for (size_t i = 0; i < value.len; i++)
+	if (value.len >= 8) {
+		bool is_plain = !has_control(value.ptr + value.len - 8);
+
+		for (i = 0; i + 8 < value.len && is_plain; i += 8)
+			is_plain = !has_control(value.ptr + i);
+		if (LIKELY(is_plain))
+			return NULL;
+	}
+	for (i = 0; i < value.len; i++)
 		if (UNLIKELY(!char_is(value.ptr[i], CHAR_TEXT)))
 			return "a byte that no value may hold";
 	return NULL;
@@ -151,7 +174,8 @@ add_pseudo(struct h2_head *head, struct str name, struct str value)
 		return;
 	}
 	for (size_t i = 0; i < ARRAY_LEN(known); i++) {
-		if (!str_eq(known[i].name, name))
+		if (known[i].name.len != name.len ||
+		    !str_eq(known[i].name, name))
 			continue;
 		if ((head->seen & known[i].seen) != 0)
 			break;
@@ -186,28 +210,73 @@ note_field(struct h2_head *head, const struct header_field *field)
 	}
 }
 
+/* A known name (any case, and header_classify takes a control byte for a dash)
+ * is itself when no byte lacks this bit. */
+static bool
+is_lower(struct str name)
+{
+	unsigned all = 0x20;
+
+	for (size_t i = 0; i < name.len; i++)
+		all &= (unsigned char)name.ptr[i];
+	return all != 0;
+}
+
+static bool
+is_odd(struct str name)
+{
+	for (size_t i = 0; i < name.len; i++)
+		if (!char_is(name.ptr[i], CHAR_PLAIN))
+			return true;
+	return false;
+}
+
+/* Room was made by the caller. */
+static const char *
+append(struct h2_head *head, struct str name, struct str value, unsigned class)
+{
+	struct header_table *table = &head->request->headers;
+	struct header_field *field = &table->fields[table->count];
+	const char *wrong = NULL;
+
+	field->id = (uint8_t) class;
+	field->flags = (uint8_t)(class >> 8);
+	if (UNLIKELY(field->id == HEADER_OTHER || !is_lower(name))) {
+		wrong = check_name(name);
+		if (is_odd(name))
+			field->flags |= HEADER_FLAG_ODD_NAME;
+	}
+	if (UNLIKELY(wrong != NULL))
+		return wrong;
+	table->count++;
+	if (table->first[field->id] == 0)
+		table->first[field->id] = (uint8_t)table->count;
+	field->name = put(head, name);
+	field->name_len = (uint16_t)name.len;
+	put(head, STR(": "));
+	field->value = put(head, value);
+	field->value_len = (uint32_t)value.len;
+	put(head, STR("\r\n"));
+	return NULL;
+}
+
 static void
 add_field(struct h2_head *head, struct str name, struct str value)
 {
 	struct header_table *table = &head->request->headers;
-	uint32_t at;
 
 	head->has_fields = true;
-	head->wrong = check_name(name);
-	if (head->wrong == NULL)
-		head->wrong = check_value(value);
+	head->wrong = check_value(value);
 	if (UNLIKELY(head->wrong != NULL))
 		return;
-	at = put(head, name);
-	put(head, STR(": "));
-	put(head, value);
-	put(head, STR("\r\n"));
-	if (header_table_add(table, head->base, at, (uint16_t)name.len,
-		at + (uint32_t)name.len + 2, (uint32_t)value.len) == -1) {
+	if (UNLIKELY(table->count == HEADER_FIELDS_MAX)) {
 		head->is_too_large = true;
 		return;
 	}
-	note_field(head, &table->fields[table->count - 1]);
+	head->wrong =
+	    append(head, name, value, header_classify(name.ptr, name.len));
+	if (LIKELY(head->wrong == NULL))
+		note_field(head, &table->fields[table->count - 1]);
 }
 
 void
