@@ -396,8 +396,8 @@ settle(struct conn *conn)
 	bool is_idle = list_is_empty(&h2->streams);
 
 	/* Who does not read is not answered, and so not heard. */
-	if (conn->io.out_bytes > 0 && nghttp2_session_get_outbound_queue_size(
-					  h2->session) > front->h2.max_control)
+	if (conn->io.out_bytes > 0 &&
+	    nghttp2_session_get_outbound_queue_size(h2->session) > H2_QUEUE_MAX)
 		io_read_pause(&conn->io);
 	else
 		io_read_start(&conn->io);
