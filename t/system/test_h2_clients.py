@@ -152,7 +152,9 @@ def test_nghttp(server, transport):
     need("nghttp")
     said = run("nghttp", "-nv", "--no-dep", "-H", "te: trailers",
                *[server.url(transport, f"/asset/{n}.js") for n in range(20)])
-    assert len(re.findall(r":status: 200", said)) == 20
+    statuses = re.findall(r":status: (\d+)", said)
+    assert statuses == ["200"] * 20, \
+        (statuses, server.daemon.access_log()[-22:], server.daemon.log()[-9000:])
     assert "PUSH_PROMISE" not in said.replace("ENABLE_PUSH", "")
     assert not re.search(r"recv (RST_STREAM|GOAWAY)", said)
 
