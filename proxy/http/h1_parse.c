@@ -308,7 +308,10 @@ check_request(const char *from, uint32_t start, const struct h1_lines *lines,
 	if (read_meaning(from, request, refusal) == -1)
 		return -1;
 	if (!h1_witness_request(from, lines->used, request))
-		return refuse(refusal, 400, "two parsers disagree");
+		return refuse(refusal, 400,
+		    h1_witness_is_misled(from, &request->headers)
+			? "a field that may be taken for Transfer-Encoding"
+			: "two parsers disagree");
 	return 0;
 }
 

@@ -133,3 +133,19 @@ h1_witness_response(
 	       agrees_on_body(
 		   &witness.parser, response->body, response->content_length);
 }
+
+bool
+h1_witness_is_misled(const char *from, const struct header_table *headers)
+{
+	static const struct str prefix = { "transfer-encoding", 17 };
+
+	for (unsigned i = 0; i < headers->count; i++) {
+		const struct header_field *field = &headers->fields[i];
+
+		if (field->name_len > prefix.len &&
+		    str_eq_nocase(
+			(struct str){ from + field->name, prefix.len }, prefix))
+			return true;
+	}
+	return false;
+}

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "proxy/http/h1_parse.h"
+#include "proxy/http/headers.h"
 #include "src/base/compiler.h"
 
 /* The `used` bytes at `from`, as parsed: the same target, the same values at
@@ -24,5 +25,9 @@ bool h1_witness_request(const char *from, uint32_t used,
  * fuzz target call it on everything that h1_parse_response accepts. */
 bool h1_witness_response(const char *from, uint32_t used,
     const struct h1_response *response) MUST_CHECK;
+/* Does a name only begin with Transfer-Encoding? http-parser then believes to
+ * have read that field, and refuses a length beside it: a legal head, but one
+ * that is not read alike everywhere. */
+bool h1_witness_is_misled(const char *from, const struct header_table *headers);
 
 #endif

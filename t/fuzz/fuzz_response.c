@@ -119,6 +119,7 @@ check(parser *with, const char *from, size_t size)
 		REQUIRE(whole.used <= size);
 		check_meaning(from, &whole);
 		REQUIRE(with != h1_parse_response ||
+			h1_witness_is_misled(from, &whole.response.headers) ||
 			h1_witness_response(
 			    from, (uint32_t)whole.used, &whole.response));
 	}
