@@ -668,8 +668,10 @@ START_TEST(schema_is_sound)
 		    key->type == CONF_TYPE_WORD)
 			ck_assert_msg(key->choices != NULL, "%s", key->path);
 		if (key->type == CONF_TYPE_DURATION)
-			ck_assert_msg(key->width == sizeof(int) &&
-					  key->max <= INT32_MAX && key->max > 0,
+			ck_assert_msg(
+			    key->max > 0 && (key->width == sizeof(int64_t) ||
+						(key->width == sizeof(int) &&
+						    key->max <= INT32_MAX)),
 			    "%s", key->path);
 		if (key->type == CONF_TYPE_NUMBER)
 			ck_assert_msg(
