@@ -102,8 +102,8 @@ proxy_start(
 		if (make_worker(proxy, i) == -1)
 			return conf_errors_add(errors, NULL, "workers",
 			    "worker %u could not be made", i);
-	proxy->registry = registry_new(
-	    proxy->workers, n, &proxy_channel_registry_events, proxy);
+	proxy->registry =
+	    registry_new(proxy->workers, n, &proxy_tell_registry_events, proxy);
 	for (unsigned i = 0; i < n; i++)
 		proxy->workers[i]->slots[WORKER_POOL] =
 		    pool_new(proxy->workers[i], proxy->registry);

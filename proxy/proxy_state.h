@@ -126,6 +126,12 @@ void proxy_channel_replay(struct proxy *proxy);
 void proxy_channel_send(struct proxy *proxy);
 void proxy_channel_say(struct proxy *proxy, enum channel_type type,
     uint32_t serial, const char *text);
-extern const struct registry_events proxy_channel_registry_events;
+
+/* ---- proxy_tell.c: any thread ---- */
+
+extern const struct registry_events proxy_tell_registry_events;
+/* The texts are copied. */
+void proxy_tell_probed(
+    struct proxy *proxy, const struct channel_probed *probed);
 
 #endif

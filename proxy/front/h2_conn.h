@@ -138,9 +138,19 @@ void h2_stream_reset(struct h2_stream *stream, uint32_t code);
 void h2_stream_free(struct h2_stream *stream);
 timer_cb h2_stream_body_expired, h2_stream_send_expired;
 
-/* ---- h2_write.c: answers ---- */
+/* ---- h2_answer.c: answers ---- */
 
 extern const struct front_ops h2_front_ops;
+
+/* ---- h2_write.c: what leaves ---- */
+
+struct h2_fields;
+/* The head of the final answer; `has_data`: what the stream has follows. */
+void h2_write_submit(
+    struct h2_stream *stream, const struct h2_fields *fields, bool has_data);
+/* RFC 9113 section 8.1: if the answer is out, the rest of the request is not
+ * wanted. */
+void h2_write_cut_request(struct h2_stream *stream);
 /* nghttp2's callbacks about sending. */
 void h2_write_callbacks(nghttp2_session_callbacks *callbacks);
 /* Send what there is, as far as the socket takes it; then let those go on who
