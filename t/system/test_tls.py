@@ -13,8 +13,6 @@ import pytest
 import scalws
 from scalws import Client, Origin, wait_for
 
-LONG = bool(os.environ.get("SCALWS_LONG"))
-
 
 def openssl(*args, **kwargs):
     return subprocess.run(["openssl", *map(str, args)], check=True,
@@ -306,7 +304,7 @@ def test_hsts_and_redirect(daemon, port):
 
 def test_half_open_handshakes(daemon, port):
     """They end at the deadline, and others are served meanwhile."""
-    n = 1000 if LONG else 200
+    n = 1000 if scalws.LONG else 200
     one = daemon({"limits": {"header_timeout": "2s", "connections": 3000},
                   "sites": [site(port, scalws.certificate())]})
     with TlsClient(port) as served:
@@ -341,7 +339,7 @@ def test_bytes_that_are_no_tls(daemon, port):
 
 def test_certificate_is_swapped_under_load(daemon, port, place):
     """No request fails, connections stay, the next handshake sees it."""
-    times = 20 if LONG else 6
+    times = 20 if scalws.LONG else 6
     tls = make(place, "first", ["localhost"])
     one = daemon({"sites": [site(port, tls)]})
     stop, failed, done = threading.Event(), [], []
@@ -433,7 +431,7 @@ def test_tools(daemon, port):
     assert "ALPN protocol: http/1.1" in out
 
 
-@pytest.mark.skipif(not (LONG and shutil.which("testssl")),
+@pytest.mark.skipif(not (scalws.LONG and shutil.which("testssl")),
                     reason="SCALWS_LONG and testssl")
 def test_testssl(daemon, port, place):
     """It finds nothing but what a self-signed chain on localhost implies."""
