@@ -321,8 +321,8 @@ class Daemon:
         return self
 
     def wait_ready(self, timeout=20):
-        """Every TCP and unix listener answers, and so does the control
-        socket."""
+        """Every TCP and unix listener answers, so does the control socket,
+        and the proxy has begun to serve."""
         def answers():
             assert self.process.poll() is None, \
                 f"scalwsd ended with {self.process.returncode}:\n" + self.log()
@@ -331,7 +331,8 @@ class Daemon:
                     connect(address, timeout=1).close()
             except OSError:
                 return False
-            return self.ask("version")[0] == 0
+            code, text = self.ask("status-json")
+            return code == 0 and json.loads(text)["proxy"]["state"] == "running"
         wait_for(answers, timeout, "listeners answer; log:\n" + self.log())
 
     def addresses(self):
@@ -597,7 +598,7 @@ def certificate():
     place = scratch()
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
-         "ec_paramgen_curve:P-256", "-nodes", "-days", "30", "-keyout",
+         "ec_paramgen_curve:P-256", "-nodes", "-days", "90", "-keyout",
          place / "key.pem", "-out", place / "cert.pem", "-subj",
          "/CN=t.example", "-addext",
          "subjectAltName=DNS:t.example,DNS:localhost,IP:127.0.0.1"],

@@ -248,6 +248,7 @@ def test_killed_app(daemon, port, apps):
     os.kill(victim, signal.SIGKILL)
     for ws in sockets:
         assert ws.at_eof(WITHIN)
+    wait_for(lambda: victim not in one.pids("a"), 10)
     one.wait_running("a")
     with Ws(port) as ws:
         assert ws.echoes()
@@ -272,8 +273,8 @@ def test_killed_app_behind_a_port(daemon, port, apps):
 
 def test_reload_and_restart(daemon, port, apps):
     """A reload that changes other things leaves it open; a restart of its
-    app lets it live for drain_timeout."""
-    one = serve_app(daemon, port, node_app(apps, drain_timeout="2s"))
+    app lets it live for stream_grace."""
+    one = serve_app(daemon, port, node_app(apps, stream_grace="2s"))
     with Ws(port) as ws:
         pid = ws.say("pid").hear()
         one.conf["limits"] = {"idle_timeout": "7s"}
