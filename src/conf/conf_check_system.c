@@ -185,6 +185,27 @@ check_app(const struct check *check, const struct conf_app *app)
 	}
 }
 
+/* Whose content is right is seen when it is used. Who only checks the file may
+ * well have no right to a key. */
+static int
+check_tls_file(const char *path, const struct conf_where *where,
+    const char *key, void *arg)
+{
+	const struct check *check = arg;
+	struct stat st;
+
+	if (stat(path, &st) == -1 && errno == EACCES && !check->is_root)
+		conf_errors_warn(check->errors, where, key, "%.200s: %s", path,
+		    strerror(errno));
+	else if (stat(path, &st) == -1)
+		conf_errors_add_errno(
+		    check->errors, where, key, "%.200s cannot be read", path);
+	else if (!S_ISREG(st.st_mode) || st.st_size == 0)
+		conf_errors_add(check->errors, where, key, "%.200s is %s", path,
+		    S_ISREG(st.st_mode) ? "empty" : "not a regular file");
+	return 0;
+}
+
 /* A client connection needs one descriptor, and one more when proxied. */
 static void
 check_limits(const struct check *check)
@@ -219,5 +240,6 @@ conf_check_system(const struct conf *conf, struct conf_errors *errors)
 	check_control_group(&check);
 	for (size_t i = 0; i < conf->n_apps; i++)
 		check_app(&check, &conf->apps[i]);
+	(void)!conf_each_tls_file(conf, check_tls_file, &check);
 	check_limits(&check);
 }

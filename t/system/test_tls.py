@@ -370,6 +370,18 @@ def test_certificate_is_swapped_under_load(daemon, port, place):
     assert not failed and done
 
 
+@pytest.mark.parametrize("path, words", [
+    ("/nonexistent.pem", "No such file"), ("/tmp", "not a regular file"),
+    ("/dev/null", "not a regular file")])
+def test_check_names_files_that_are_none(port, path, words):
+    """scalwsd -t does, before anything is started."""
+    done = scalws.check_file(
+        {"sites": [site(port, {**scalws.certificate(), "key": path})]})
+    text = done.stdout + done.stderr
+    assert done.returncode == 1 and words in text, text
+    assert re.search(r"scalws\.conf:\d+: sites\[0\]\.tls\.key", text), text
+
+
 def test_bad_files_are_refused(daemon, port, place):
     """With their names; what served before goes on."""
     tls = make(place, "good", ["localhost"])
@@ -378,9 +390,10 @@ def test_bad_files_are_refused(daemon, port, place):
     assert shown(port, "localhost") == "good"
     good = {key: open(tls[key], "rb").read() for key in tls}
     for key, content, words in [
-            ("certificate", b"", "no PEM file of certificates"),
+            ("certificate", b"", "is empty"),
             ("certificate", b"x\n" * 100, "no PEM file of certificates"),
-            ("key", b"", "no PEM file of a private key"),
+            ("key", b"", "is empty"),
+            ("key", b"x\n", "no PEM file of a private key"),
             ("key", open(other["key"], "rb").read(), "is not the key"),
             ("key", None, "cannot be read")]:
         if content is None:
