@@ -4,6 +4,7 @@
  * The other half of pool.h, behind pool.c.
  * Knows no requests.
  */
+#include "proxy/core/io.h"
 #include "proxy/upstream/peer.h"
 #include "proxy/upstream/pool.h"
 #include "proxy/upstream/uconn.h"
@@ -138,6 +139,9 @@ pool_release(struct pool *pool, struct uconn **uconn_at)
 	uconn->can_drain = false;
 	uconn->served++;
 	peer_worked(uconn->peer);
+	/* The answer's last bytes may have been more than its client takes: the
+	 * pause was for that client, and must not meet the next answer. */
+	io_read_start(&uconn->io);
 	pool_uconn_keep(uconn);
 }
 

@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import socket
+import struct
 import subprocess
 import threading
 import time
@@ -395,6 +396,80 @@ def test_slow_stream_stops_no_other(daemon, port):
             got = client.answer(stuck)
             assert got.reset is not None and len(got.body) == 65535
             assert client.get("/hello").body == b"hello\n"
+
+
+def http_answers(conn, body_of):
+    while request := conn.read_request():
+        body = body_of(b" /big " in request[0])
+        conn.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" %
+                  (len(body), body))
+
+
+def fastcgi_answers(conn, body_of):
+    def record(kind, content):
+        return struct.pack(">BBHHBB", 1, kind, 1, len(content), 0, 0) + content
+    params = b""
+    while True:
+        _, kind, _, length, padding, _ = struct.unpack(">BBHHBB", conn.take(8))
+        content = conn.take(length + padding)
+        if kind == 4:           # PARAMS
+            params += content
+        elif kind == 5 and not length:      # the end of STDIN
+            whole = b"Status: 200\r\n\r\n" + body_of(b"/big" in params)
+            params = b""
+            conn.send(b"".join(record(6, whole[i:i + 8000])
+                               for i in range(0, len(whole), 8000)) +
+                      record(3, bytes(8)))
+
+
+@pytest.mark.parametrize("protocol,answers", [
+    ("http", http_answers), ("fastcgi", fastcgi_answers)])
+def test_connection_of_a_paused_answer_is_used_again(
+        daemon, port, protocol, answers):
+    """The last bytes of an answer are those that make us pause: the next one
+    on the same connection to the app is read all the same."""
+    size = 65536 + 1        # one more than may wait for a client
+    seen, together = [], []
+
+    def script(conn):
+        name = str(id(conn)).encode()
+
+        def body_of(is_big):
+            if is_big:
+                seen.append(name)
+                return b"b" * size
+            together[-1].wait(30)
+            return name
+        answers(conn, body_of)
+    with Origin(script) as origin:
+        daemon({"workers": 1,
+                "sites": [{"listen": [f"127.0.0.1:{port}"], "routes": [UP]}],
+                "upstreams": {"u": {
+                    "peers": [{"address": origin.address}],
+                    "response_timeout": "5s", "protocol": protocol,
+                    **({"root": "/srv"} if protocol == "fastcgi" else {})}}})
+        with H2(("127.0.0.1", port), reads=False) as client, \
+                H2(("127.0.0.1", port)) as other:
+            client.h2.update_settings(window(initial_window_size=0))
+            client.flush()
+            client.until(lambda: not
+                         client.h2.local_settings.initial_window_size)
+            big = client.ask("/big")
+            client.until(lambda: client.streams[big].fields)
+
+            def is_used_again():
+                # More at the same time than there are idle connections.
+                n = 2 * len(together) + 2
+                together.append(threading.Barrier(n))
+                got = [other.answer(number) for number in
+                       [other.ask("/small") for _ in range(n)]]
+                assert [one.status for one in got] == [200] * n, "not read"
+                return seen[0] in [one.body for one in got]
+            wait_for(is_used_again, 10)
+            client.h2.increment_flow_control_window(1 << 20, big)
+            client.h2.increment_flow_control_window(1 << 20)
+            client.flush()
+            assert len(client.answer(big).body) == size
 
 
 def test_app_feels_a_client_that_does_not_read(daemon, port):
