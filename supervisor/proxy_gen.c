@@ -191,6 +191,8 @@ hear_prepared(struct proxy_gen *gen, struct frame_in *in)
 		on_prepared(rejected ? answer.text : NULL, gen->prepared_arg);
 		return 0;
 	}
+	if (rejected && supervisor_refuse(gen->supervisor, answer.text))
+		return 0;
 	if (rejected)
 		kill_process(gen, answer.text);
 	else

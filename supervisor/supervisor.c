@@ -20,6 +20,7 @@
 #include "src/base/fdutil.h"
 #include "src/base/log.h"
 #include "src/base/mem.h"
+#include "src/base/str.h"
 #include "supervisor/access_logs.h"
 #include "supervisor/app.h"
 #include "supervisor/app_log.h"
@@ -238,6 +239,21 @@ begin_stop(struct supervisor *supervisor)
 		    proxy_proc_is_gone(supervisor->proxy))
 			app_end(supervisor->apps[i]);
 	event_add(supervisor->stop_timer, &often);
+}
+
+bool
+supervisor_refuse(struct supervisor *supervisor, const char *findings)
+{
+	struct str rest = str_of(findings), line;
+
+	if (supervisor->told_ready || supervisor->stopping)
+		return false;
+	while (str_split(&rest, '\n', &line))
+		if (line.len > 0)
+			log_error("%.*s", (int)line.len, line.ptr);
+	supervisor->exit_code = 1;
+	begin_stop(supervisor);
+	return true;
 }
 
 static void
@@ -588,8 +604,9 @@ supervisor_run(const char *conf_path)
 		app_start(supervisor.apps[i], NULL, NULL);
 	event_base_dispatch(supervisor.base);
 	log_info("stopped");
+	result = supervisor.exit_code;
 	supervisor_release(&supervisor);
-	return 0;
+	return result;
 }
 
 int

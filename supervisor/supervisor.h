@@ -111,6 +111,10 @@ void supervisor_reopen_logs(struct supervisor *supervisor);
 void supervisor_on_proxy_hello(struct supervisor *supervisor);
 /* The proxy serves. */
 void supervisor_on_proxy_ready(struct supervisor *supervisor);
+/* The proxy found what the check of the file could not: a key of another
+ * certificate. False if we serve already; else the daemon ends with 1, as for
+ * any other mistake in the file. */
+bool supervisor_refuse(struct supervisor *supervisor, const char *findings);
 /* No proxy is left; while stopping that is the end of what apps do. */
 void supervisor_on_proxy_gone(struct supervisor *supervisor);
 /* No proxy has anything, or anything but streams, open to this instance any

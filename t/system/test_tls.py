@@ -382,6 +382,21 @@ def test_check_names_files_that_are_none(port, path, words):
     assert re.search(r"scalws\.conf:\d+: sites\[0\]\.tls\.key", text), text
 
 
+def test_start_with_the_key_of_another_certificate(port, place):
+    """Only the proxy sees it; the daemon still ends with 1 and its line."""
+    tls = {**make(place, "good", ["localhost"]),
+           "key": make(place, "other", ["localhost"])["key"]}
+    one = scalws.Daemon({"sites": [site(port, tls)]})
+    try:
+        one.spawn()
+        assert one.wait(20) == 1
+        assert re.search(r"scalws\.conf:\d+: sites\[0\]\.tls\.key: .* is not "
+                         "the key", one.log()), one.log()
+        assert not one.leftovers() and not one.reports()
+    finally:
+        one.kill()
+
+
 def test_bad_files_are_refused(daemon, port, place):
     """With their names; what served before goes on."""
     tls = make(place, "good", ["localhost"])
