@@ -93,9 +93,21 @@ CASES = [
 BY_NAME = {case.name: case for case in CASES}
 
 
+# Other frameworks behind a server that another case has too: our own code does
+# nothing else for them.
+FRAMEWORKS = ("starlette", "fastapi", "django", "express4", "express5",
+              "fastify4", "fastify5")
+
+
+def is_repeated(name):
+    """Left to the plain and to the long run: a sanitizer watches us alone."""
+    return scalws.SLOW > 1 and not scalws.LONG and name in FRAMEWORKS
+
+
 def parameters(*names):
     """For pytest.mark.parametrize; all without names."""
     chosen = [BY_NAME[name] for name in names] if names else CASES
+    chosen = [case for case in chosen if not is_repeated(case.name)]
     return [pytest.param(case, id=case.name) for case in chosen]
 
 

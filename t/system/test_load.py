@@ -10,7 +10,7 @@ import pytest
 
 import scalws
 from load import SteadyLoad
-from runtimes import (BY_NAME, one_app, skip_unless_possible,
+from runtimes import (BY_NAME, is_repeated, one_app, skip_unless_possible,
                       uvicorn_has_uvloop)
 from scalws import LONG, SLOW, get, wait_for
 
@@ -51,7 +51,8 @@ def start_time(one):
         ("flask", None), ("flask-sync", None), ("django", None),
         ("http", None), ("esm", None), ("express4", None),
         ("express5", None), ("fastify4", None), ("fastify5", None),
-        ("php-front", None), ("command", None))])
+        ("php-front", None), ("command", None))
+    if not is_repeated(name)])
 def test_restart(daemon, port, case, loop):
     if loop == "uvloop" and not uvicorn_has_uvloop():
         pytest.skip("no uvloop")
