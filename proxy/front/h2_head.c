@@ -586,6 +586,8 @@ h2_head_end(struct h2_head *head, bool ends_stream, const uint8_t nonce[16],
 		return H2_HEAD_REFUSED;
 	request->keep_alive = true;
 	request->websocket = is_connect;
+	if (head->is_too_large)
+		goto too_large; /* and there is no room for what follows */
 	if (head->n_cookies > 1)
 		join_cookies(head);
 	if (is_connect) {
@@ -594,13 +596,16 @@ h2_head_end(struct h2_head *head, bool ends_stream, const uint8_t nonce[16],
 	}
 	*why = "an expectation other than 100-continue";
 	*status = read_expect(head);
-	if (head->is_too_large) {
-		*why = "the head is too large";
-		*status = 431;
-	}
+	if (head->is_too_large)
+		goto too_large;
 	if (is_connect && ends_stream) {
 		*why = "a CONNECT that ends with its head";
 		*status = 400;
 	}
 	return *status == 0 ? H2_HEAD_GOOD : H2_HEAD_REFUSED;
+
+too_large:
+	*why = "the head is too large";
+	*status = 431;
+	return H2_HEAD_REFUSED;
 }
