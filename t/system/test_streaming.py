@@ -2,6 +2,7 @@
 and who leaves takes the request with him."""
 import re
 import socket
+import subprocess
 import threading
 import time
 from pathlib import Path
@@ -34,6 +35,18 @@ def small_socket(port, receive=16384):
     sock.settimeout(30 * scalws.SLOW)
     sock.connect(("127.0.0.1", port))
     return sock
+
+
+def queued(*ports):
+    """Bytes that the kernel keeps for connections to those ports."""
+    told = subprocess.run(["ss", "-tnH", "state", "established"], check=True,
+                          capture_output=True, text=True).stdout
+    total = 0
+    for line in told.splitlines():
+        received, to_send, here, there = line.split()[:4]
+        if {int(a.rpartition(":")[2]) for a in (here, there)} & set(ports):
+            total += int(received) + int(to_send)
+    return total
 
 
 # --- slow clients, slow apps ----------------------------------------------------
@@ -73,6 +86,8 @@ def test_slow_reader_is_felt_by_the_app(daemon, port, framing):
         # Ours, and what the kernel keeps on both connections.
         assert sent[0] < (10 << 20) + KERNEL, \
             f"the app got rid of {sent[0]} bytes"
+        ours = sent[0] - queued(port, int(origin.address.split(":")[1]))
+        assert ours < 1 << 20, f"the proxy keeps {ours} bytes"
         still = sent[0]
         assert sock.recv(1)
         time.sleep(1)

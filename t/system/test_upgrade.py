@@ -12,14 +12,14 @@ import pytest
 
 import scalws
 from runtimes import BY_NAME, one_app
-from scalws import Client, Closed, get, wait_for
+from scalws import Client, Closed, Load, get, wait_for
 from test_php import Sampler, pool_socket
 from test_websocket import Ws
 
 UPGRADES = 5 if scalws.LONG else 2
 
 
-class Traffic:
+class Traffic(Load):
     """Clients that do what clients do: kept and new connections, GET and POST,
     answers at once, after 0.2 s and after 2 s. Whatever is not a whole 200
     counts as failed."""
@@ -29,11 +29,8 @@ class Traffic:
 
     def __init__(self, port, n=8, kinds=KINDS, host="localhost", pause=0.02,
                  timeout=30):
-        self.port, self.host, self.pause = port, host, pause
+        super().__init__(port, n, host=host, pause=pause)
         self.timeout = timeout
-        self.done, self.failed, self.slowest = 0, [], 0.0
-        self.lock = threading.Lock()
-        self.ending = threading.Event()
         self.threads = [
             threading.Thread(target=self.run, args=(kinds[i % len(kinds)],
                                                     i // len(kinds) % 2 == 0),
@@ -49,7 +46,7 @@ class Traffic:
         while not self.ending.is_set():
             began, failure, goes_on = time.monotonic(), None, False
             try:
-                client = client or Client(self.port, self.timeout)
+                client = client or Client(self.address, self.timeout)
                 goes_on = self.one(client, *kind)
             except (OSError, Closed, AssertionError) as error:
                 failure = (kind, keep, repr(error))
@@ -64,20 +61,6 @@ class Traffic:
             self.ending.wait(self.pause)
         if client:
             client.close()
-
-    def __enter__(self):
-        for thread in self.threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *ignored):
-        self.ending.set()
-        for thread in self.threads:
-            thread.join(60)
-
-    def wait_done(self, n, timeout=30):
-        goal = self.done + n
-        wait_for(lambda: self.done >= goal, timeout, f"{n} more requests")
 
 
 def draining(one):
