@@ -1,11 +1,9 @@
 /*
- * The worker's loop and its sockets: timers, mail, buffers, io over real
- * socket pairs and connections.
+ * The sockets of a worker's loop: io over real socket pairs and connections.
  */
 #include <arpa/inet.h>
 #include <check.h>
 #include <errno.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,241 +14,7 @@
 #include "proxy/core/io.h"
 #include "proxy/core/worker.h"
 #include "src/base/fdutil.h"
-
-#define GUARD_MS 5000
-
-/* ---- the loop ---- */
-
-static void
-guard_expired(struct worker *worker, struct timer *timer)
-{
-	ck_abort_msg("nothing happened for %d ms", GUARD_MS);
-}
-
-/* Run until a callback calls worker_stop. */
-static void
-run(struct worker *worker)
-{
-	struct timer guard = { { NULL, NULL }, 0, NULL };
-
-	timer_arm(
-	    worker, timer_class_of(worker, GUARD_MS, guard_expired), &guard);
-	worker_run(worker);
-	timer_disarm(&guard);
-	atomic_store(&worker->stopping, false);
-}
-
-static void
-on_time(evutil_socket_t fd, short what, void *arg)
-{
-	worker_stop(arg);
-}
-
-/* Run for `ms`, whatever happens. */
-static void
-run_for(struct worker *worker, int ms)
-{
-	struct timeval time = { ms / 1000, ms % 1000 * 1000 };
-	struct event event;
-
-	evtimer_assign(&event, worker->base, on_time, worker);
-	evtimer_add(&event, &time);
-	worker_run(worker);
-	event_del(&event);
-	atomic_store(&worker->stopping, false);
-}
-
-/* ---- timers ---- */
-
-struct timed {
-	struct timer timer;
-	int64_t armed_ms, fired_ms;
-	int *order, number;
-};
-
-static void
-note_fired(struct worker *worker, struct timer *timer)
-{
-	struct timed *timed = CONTAINER_OF(timer, struct timed, timer);
-
-	ck_assert(!list_is_linked(&timer->node));
-	timed->fired_ms = clock_now_ms();
-	timed->number = (*timed->order)++;
-}
-
-START_TEST(timers_fire_in_their_time)
-{
-	static const int lengths[] = { 100, 300, 0 };
-	struct worker *worker = worker_new(0, 1);
-	struct timed timed[3];
-	int order = 0;
-
-	memset(timed, 0, sizeof(timed));
-	for (size_t i = 0; i < ARRAY_LEN(timed); i++) {
-		timed[i].order = &order;
-		timed[i].armed_ms = clock_now_ms();
-		timer_arm(worker,
-		    timer_class_of(worker, lengths[i], note_fired),
-		    &timed[i].timer);
-	}
-	run_for(worker, 900);
-	ck_assert_int_eq(order, 3);
-	for (size_t i = 0; i < ARRAY_LEN(timed); i++) {
-		int64_t took_ms = timed[i].fired_ms - timed[i].armed_ms;
-
-		ck_assert_msg(
-		    took_ms >= lengths[i] &&
-			took_ms < lengths[i] + 2 * WORKER_TICK_MS + 200,
-		    "%d ms took %lld", lengths[i], (long long)took_ms);
-	}
-	worker_free(worker);
-}
-END_TEST
-
-START_TEST(timers_are_pushed_and_disarmed)
-{
-	struct worker *worker = worker_new(0, 1);
-	struct timer_class *cls = timer_class_of(worker, 100, note_fired);
-	struct timer_class *other = timer_class_of(worker, 600, note_fired);
-	struct timed timed[2];
-	int order = 0;
-
-	memset(timed, 0, sizeof(timed));
-	for (size_t i = 0; i < 2; i++) {
-		timed[i].order = &order;
-		timer_arm(worker, cls, &timed[i].timer);
-	}
-	ck_assert_ptr_eq(cls, timer_class_of(worker, 100, note_fired));
-	timer_disarm(&timed[0].timer);
-	timer_disarm(&timed[0].timer);
-	timer_arm(worker, other, &timed[1].timer); /* leaves the first list */
-	run_for(worker, 300);
-	ck_assert_int_eq(order, 0);
-	run_for(worker, 700);
-	ck_assert_int_eq(order, 1);
-	ck_assert(timed[1].fired_ms != 0);
-	worker_free(worker);
-}
-END_TEST
-
-/* ---- mail and deferred frees ---- */
-
-#define LETTERS 2000
-
-struct letter {
-	struct mail mail;
-	int number;
-	int *next;
-};
-
-static void
-deliver(struct worker *worker, struct mail *mail)
-{
-	struct letter *letter = CONTAINER_OF(mail, struct letter, mail);
-
-	ck_assert_int_eq(letter->number, (*letter->next)++);
-	if (*letter->next == LETTERS)
-		worker_stop(worker);
-	free(letter);
-}
-
-struct sender {
-	struct worker *to;
-	int next;
-};
-
-static void *
-send_letters(void *arg)
-{
-	struct sender *sender = arg;
-
-	for (int i = 0; i < LETTERS; i++) {
-		struct letter *letter = malloc(sizeof(*letter));
-
-		letter->mail.deliver = deliver;
-		letter->number = i;
-		letter->next = &sender->next;
-		worker_post(sender->to, &letter->mail);
-	}
-	return NULL;
-}
-
-START_TEST(mail_comes_in_order)
-{
-	struct worker *worker = worker_new(0, 1);
-	struct sender sender = { worker, 0 };
-	pthread_t thread;
-
-	ck_assert_int_eq(
-	    pthread_create(&thread, NULL, send_letters, &sender), 0);
-	run(worker);
-	pthread_join(thread, NULL);
-	ck_assert_int_eq(sender.next, LETTERS);
-	/* What nobody was left to read is delivered at the end. */
-	sender.next = 0;
-	send_letters(&sender);
-	worker_free(worker);
-	ck_assert_int_eq(sender.next, LETTERS);
-}
-END_TEST
-
-struct later {
-	struct deferred deferred;
-	int *count;
-	int again;
-};
-
-static void
-release_later(struct worker *worker, struct deferred *deferred)
-{
-	struct later *later = CONTAINER_OF(deferred, struct later, deferred);
-
-	++*later->count;
-	if (later->again-- > 0)
-		worker_defer(worker, deferred);
-	else
-		worker_stop(worker);
-}
-
-START_TEST(deferred_may_defer_again)
-{
-	struct worker *worker = worker_new(0, 1);
-	int count = 0;
-	struct later later = {
-		.deferred.release = release_later, .count = &count, .again = 3
-	};
-
-	worker_defer(worker, &later.deferred);
-	run(worker);
-	ck_assert_int_eq(count, 4);
-	worker_free(worker);
-}
-END_TEST
-
-START_TEST(buffers_are_used_again)
-{
-	struct worker *worker = worker_new(0, 1);
-	struct buf *buf = buf_get(worker), *large;
-
-	ck_assert_uint_eq(buf->room, BUF_BYTES);
-	memset(buf->bytes, 'x', BUF_BYTES + BUF_PADDING);
-	buf->start = buf->end = 7;
-	buf_put(worker, &buf);
-	ck_assert_ptr_null(buf);
-	buf = buf_get(worker);
-	ck_assert_uint_eq(buf->start + buf->end, 0);
-	ck_assert_uint_eq(worker->buffers.n_free, 0);
-	large = buf_get_large(worker, 100000);
-	memset(large->bytes, 'x', 100000 + BUF_PADDING);
-	buf_put(worker, &large);
-	buf_put(worker, &large); /* NULL is fine */
-	buf_put(worker, &buf);
-	ck_assert_uint_eq(worker->buffers.n_used, 0);
-	worker_free(worker);
-}
-END_TEST
-
-/* ---- io ---- */
+#include "t/unit/loop.h"
 
 struct owner {
 	struct io io;
@@ -402,12 +166,12 @@ START_TEST(io_reads_and_writes)
 	ck_assert_uint_eq(owner.io.sent_bytes, 3);
 	io_read_start(&owner.io);
 	ck_assert_int_eq(write(owner.far, "xyz", 3), 3);
-	run(worker);
+	loop_run(worker);
 	ck_assert_int_eq(owner.n_got, 3);
 	ck_assert_mem_eq(owner.got, "xyz", 3);
 	close(owner.far);
 	owner.far = -1;
-	run(worker);
+	loop_run(worker);
 	ck_assert_int_eq(owner.n_got, IO_EOF);
 	ck_assert_int_eq(owner.n_closed, 0);
 	tear_down(&owner, worker);
@@ -472,7 +236,7 @@ START_TEST(io_tells_when_all_is_out)
 	set_up(&owner, worker);
 	io_await_empty(&owner.io); /* nothing waits: from the loop, at once */
 	ck_assert_int_eq(owner.n_drained, 0);
-	run(worker);
+	loop_run(worker);
 	ck_assert_int_eq(owner.n_drained, 1);
 	ck_assert_int_ne(write_text(&owner.io, chunk, sizeof(chunk)), IO_DEAD);
 	io_await_empty(&owner.io);
@@ -519,7 +283,7 @@ START_TEST(io_sees_a_close_while_paused)
 	io_read_pause(&owner.io);
 	ck_assert_int_eq(owner.io.mask, EV_READ); /* lazy */
 	ck_assert_int_eq(write(owner.far, "unread", 6), 6);
-	run_for(worker, 50);
+	loop_run_for(worker, 50);
 	ck_assert_int_eq(owner.n_closed + owner.n_readable, 0);
 	if (_i == 0) {
 		close(owner.far);
@@ -529,12 +293,12 @@ START_TEST(io_sees_a_close_while_paused)
 	} else {
 		reset_far(&owner);
 	}
-	run(worker);
+	loop_run(worker);
 	ck_assert_int_eq(owner.n_closed, 1);
 	ck_assert_int_eq(owner.n_readable, 0);
 	/* It is told once, and the loop does not spin on it. */
 	before = cpu_seconds();
-	run_for(worker, 400);
+	loop_run_for(worker, 400);
 	ck_assert_int_eq(owner.n_closed, 1);
 	ck_assert(cpu_seconds() - before < 0.2);
 	if (_i < 2) {
@@ -557,7 +321,7 @@ START_TEST(io_paused_from_the_start_sees_a_close)
 	ck_assert_int_eq(write(owner.far, "x", 1), 1);
 	close(owner.far);
 	owner.far = -1;
-	run(worker);
+	loop_run(worker);
 	ck_assert_int_eq(owner.n_closed, 1);
 	ck_assert_int_eq(owner.n_readable, 0);
 	tear_down(&owner, worker);
@@ -578,10 +342,10 @@ START_TEST(io_at_the_end_sees_the_other_direction)
 		set_up_tcp(&owner, worker);
 	io_read_start(&owner.io);
 	shutdown(owner.far, SHUT_WR);
-	run(worker);
+	loop_run(worker);
 	ck_assert_int_eq(owner.n_got, 0);
 	io_read_end(&owner.io);
-	run_for(worker, 200);
+	loop_run_for(worker, 200);
 	/* The half that is open goes on, and the loop does not spin. */
 	ck_assert_int_eq(owner.n_closed, 0);
 	ck_assert_int_eq(owner.n_readable, 1);
@@ -595,10 +359,10 @@ START_TEST(io_at_the_end_sees_the_other_direction)
 	} else {
 		io_shutdown(&owner.io);
 	}
-	run(worker);
+	loop_run(worker);
 	ck_assert_int_eq(owner.n_closed, 1);
 	ck_assert(_i == 1 ? owner.error != 0 : owner.error == 0);
-	run_for(worker, 100);
+	loop_run_for(worker, 100);
 	ck_assert_int_eq(owner.n_closed, 1);
 	ck_assert_int_eq(owner.n_readable, 1);
 	tear_down(&owner, worker);
@@ -616,17 +380,17 @@ START_TEST(io_is_told_of_a_close_and_then_of_an_error)
 	io_read_start(&owner.io);
 	io_read_pause(&owner.io);
 	shutdown(owner.far, SHUT_WR);
-	run(worker);
+	loop_run(worker);
 	ck_assert_int_eq(owner.n_closed, 1);
 	ck_assert_int_eq(owner.error, 0);
 	while (write_text(&owner.io, much, sizeof(much)) == IO_OK)
 		;
 	close(owner.far);
 	owner.far = -1;
-	run(worker);
+	loop_run(worker);
 	ck_assert_int_eq(owner.n_closed, 2);
 	ck_assert_int_ne(owner.error, 0);
-	run_for(worker, 20);
+	loop_run_for(worker, 20);
 	ck_assert_int_eq(owner.n_closed, 2);
 	tear_down(&owner, worker);
 }
@@ -642,11 +406,11 @@ START_TEST(io_paused_ignores_more_bytes)
 	io_read_pause(&owner.io);
 	for (int i = 0; i < 3; i++) {
 		ck_assert_int_eq(write(owner.far, "more", 4), 4);
-		run_for(worker, 10);
+		loop_run_for(worker, 10);
 	}
 	ck_assert_int_eq(owner.n_readable + owner.n_closed, 0);
 	io_read_start(&owner.io);
-	run(worker);
+	loop_run(worker);
 	ck_assert_int_eq(owner.n_got, 12);
 	tear_down(&owner, worker);
 }
@@ -663,10 +427,10 @@ START_TEST(io_write_to_the_dead_is_told_from_the_loop)
 	ck_assert_int_eq(write_text(&owner.io, "x", 1), IO_DEAD);
 	ck_assert_int_eq(write_text(&owner.io, "y", 1), IO_DEAD);
 	ck_assert_int_eq(owner.n_closed, 0);
-	run(worker);
+	loop_run(worker);
 	ck_assert_int_eq(owner.n_closed, 1);
 	ck_assert_int_eq(owner.error, EPIPE);
-	run_for(worker, 10);
+	loop_run_for(worker, 10);
 	ck_assert_int_eq(owner.n_closed, 1);
 	tear_down(&owner, worker);
 }
@@ -682,7 +446,7 @@ START_TEST(io_queued_write_fails)
 	ck_assert_int_eq(write_text(&owner.io, chunk, sizeof(chunk)), IO_FULL);
 	close(owner.far);
 	owner.far = -1;
-	run(worker);
+	loop_run(worker);
 	ck_assert_int_eq(owner.n_closed, 1);
 	ck_assert_int_eq(owner.n_drained, 0);
 	ck_assert_int_ne(owner.error, 0);
@@ -700,12 +464,12 @@ START_TEST(io_wakes_its_owner)
 	io_wake(&owner.io);
 	io_wake(&owner.io);
 	ck_assert_int_eq(owner.n_readable, 0);
-	run(worker);
+	loop_run(worker);
 	ck_assert_int_eq(owner.n_readable, 1);
 	ck_assert_int_eq(owner.n_got, IO_AGAIN);
 	io_wake(&owner.io);
 	io_close(&owner.io); /* then nothing comes */
-	run_for(worker, 10);
+	loop_run_for(worker, 10);
 	ck_assert_int_eq(owner.n_readable, 1);
 	ck_assert_int_eq(
 	    io_read(&owner.io, owner.got, sizeof(owner.got)), IO_BROKEN);
@@ -739,12 +503,12 @@ START_TEST(io_connects)
 	io_init(&owner.io, worker, fd, &io_plain, &events, HIGH_BYTES, true);
 	ck_assert_int_eq(write_text(&owner.io, "head", 4), IO_OK);
 	ck_assert_uint_eq(owner.io.sent_bytes, 0);
-	run(worker);
+	loop_run(worker);
 	ck_assert_int_eq(owner.n_connected, 1);
 	if (_i == 0) {
 		ck_assert_int_eq(owner.error, 0);
 		owner.far = accept(listener, NULL, NULL);
-		run_for(worker, 10);
+		loop_run_for(worker, 10);
 		ck_assert_int_eq(read(owner.far, got, sizeof(got)), 4);
 		ck_assert_mem_eq(got, "head", 4);
 		ck_assert(io_looks_alive(&owner.io));
@@ -752,7 +516,7 @@ START_TEST(io_connects)
 		owner.far = -1;
 		ck_assert_int_eq(owner.error, ECONNREFUSED);
 		ck_assert_uint_eq(owner.io.sent_bytes, 0);
-		run_for(worker, 10);
+		loop_run_for(worker, 10);
 		ck_assert_int_eq(owner.n_closed, 0);
 	}
 	close(listener);
@@ -763,10 +527,8 @@ END_TEST
 int
 main(void)
 {
-	const TTest *const tests[] = { timers_fire_in_their_time,
-		timers_are_pushed_and_disarmed, mail_comes_in_order,
-		deferred_may_defer_again, buffers_are_used_again,
-		io_reads_and_writes, io_keeps_what_the_socket_does_not_take,
+	const TTest *const tests[] = { io_reads_and_writes,
+		io_keeps_what_the_socket_does_not_take,
 		io_tells_when_all_is_out, io_paused_from_the_start_sees_a_close,
 		io_paused_ignores_more_bytes,
 		io_is_told_of_a_close_and_then_of_an_error,
