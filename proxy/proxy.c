@@ -274,6 +274,7 @@ stop_workers(struct proxy *proxy)
 		worker_stop(proxy->workers[i]);
 	for (unsigned i = 0; i < proxy->n_running; i++)
 		pthread_join(proxy->workers[i]->thread, NULL);
+	proxy_channel_last_words(proxy);
 	proxy->is_ending = true;
 }
 

@@ -4,6 +4,7 @@
  * Decides nothing about requests.
  */
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 
 #include "proxy/proxy_state.h"
@@ -17,6 +18,9 @@
 #define EARLY_MAX 4096
 /* Nobody tells how long: the supervisor is gone and no configuration came. */
 #define DRAIN_PRESET_MS 10000
+/* At the end, for a supervisor that is slow to listen. */
+#define LAST_WORDS_MS 500
+#define LAST_WORDS_STEP_MS 50
 
 static void on_writable(evutil_socket_t fd, short what, void *arg);
 
@@ -243,17 +247,17 @@ counter(const _Atomic uint64_t *one)
 	return atomic_load_explicit(one, memory_order_relaxed);
 }
 
-static int
-take_query(struct proxy *proxy, struct frame_in *in)
+static void
+send_stats(struct proxy *proxy, uint32_t query)
 {
-	struct channel_query message;
-	struct answering answering = { proxy, 0 };
-	struct channel_stats sum = { .kind = CHANNEL_STATS_PROXY, .name = "" };
-	struct channel_stats end = { .kind = CHANNEL_STATS_END, .name = "" };
+	struct answering answering = { proxy, query };
+	struct channel_stats sum = {
+		.query = query, .kind = CHANNEL_STATS_PROXY, .name = ""
+	};
+	struct channel_stats end = {
+		.query = query, .kind = CHANNEL_STATS_END, .name = ""
+	};
 
-	if (channel_get_query(in, &message) == -1)
-		return -1;
-	answering.query = sum.query = end.query = message.query;
 	for (unsigned i = 0; i < proxy->n_workers; i++) {
 		const struct metrics *one = &proxy->workers[i]->metrics;
 
@@ -270,7 +274,35 @@ take_query(struct proxy *proxy, struct frame_in *in)
 		registry_each(proxy->registry, send_upstream_stats, &answering);
 	channel_put_stats(&proxy->out, CHANNEL_STATS, &end);
 	proxy_channel_send(proxy);
+}
+
+static int
+take_query(struct proxy *proxy, struct frame_in *in)
+{
+	struct channel_query message;
+
+	if (channel_get_query(in, &message) == -1)
+		return -1;
+	send_stats(proxy, message.query);
 	return 0;
+}
+
+void
+proxy_channel_last_words(struct proxy *proxy)
+{
+	struct pollfd room;
+
+	if (proxy->link == NULL || proxy->is_gone)
+		return;
+	send_stats(proxy, 0);
+	room = (struct pollfd){ .fd = frame_link_fd(proxy->link),
+		.events = POLLOUT };
+	for (int tries = 0;
+	     tries < LAST_WORDS_MS / LAST_WORDS_STEP_MS && !proxy->is_gone &&
+	     frame_link_wants_write(proxy->link);
+	     tries++)
+		if (poll(&room, 1, LAST_WORDS_STEP_MS) != 0)
+			on_writable(-1, 0, proxy);
 }
 
 /* ---- configurations ---- */

@@ -126,6 +126,8 @@ void proxy_channel_replay(struct proxy *proxy);
 void proxy_channel_send(struct proxy *proxy);
 void proxy_channel_say(struct proxy *proxy, enum channel_type type,
     uint32_t serial, const char *text);
+/* All counters, before we end; waits a moment for room. */
+void proxy_channel_last_words(struct proxy *proxy);
 
 /* ---- proxy_tell.c: any thread ---- */
 

@@ -265,6 +265,19 @@ hear_output(struct proxy_gen *gen, struct frame_in *in)
 }
 
 static int
+hear_stats(struct proxy_gen *gen, struct frame_in *in)
+{
+	struct channel_stats stats;
+
+	if (channel_get_stats(in, &stats) == -1)
+		return -1;
+	gen->events->on_stats(gen, &stats, gen->arg);
+	if (stats.kind == CHANNEL_STATS_END)
+		proxy_questions_answered(gen->questions, stats.query);
+	return 0;
+}
+
+static int
 hear_want(struct proxy_gen *gen, struct frame_in *in)
 {
 	struct channel_app app;
@@ -300,7 +313,7 @@ hear(struct proxy_gen *gen, struct frame_in *in)
 	case CHANNEL_OUTPUT:
 		return hear_output(gen, in);
 	case CHANNEL_STATS:
-		return proxy_questions_stats(gen->questions, in);
+		return hear_stats(gen, in);
 	case CHANNEL_WANT:
 		return hear_want(gen, in);
 	default:
@@ -357,6 +370,26 @@ release(struct proxy_gen *gen)
 	tell_committed(gen);
 }
 
+/* What it said before it ended, and is not too late. */
+static void
+hear_last_words(struct proxy_gen *gen)
+{
+	static struct frame_in in;
+	int result;
+
+	while (
+	    gen->link != NULL && frame_link_recv(gen->link, &in) == FRAME_GOT) {
+		result = 0;
+		if (in.type == CHANNEL_STATS)
+			result = hear_stats(gen, &in);
+		else if (in.type == CHANNEL_OUTPUT)
+			result = hear_output(gen, &in);
+		frame_done(&in);
+		if (result == -1)
+			break;
+	}
+}
+
 static void on_timer(evutil_socket_t fd, short what, void *arg);
 
 static void
@@ -387,6 +420,7 @@ on_process_exit(pid_t pid, int status, void *arg)
 	snprintf(why, sizeof(why), "%s%s%s", gen->failure, was_told ? ", " : "",
 	    text);
 	gen->ended = true;
+	hear_last_words(gen);
 	release(gen);
 	set_state(gen, PROXY_DOWN, why);
 	gen->events->on_exit(gen, why, gen->arg);
@@ -526,17 +560,18 @@ proxy_gen_probe_cancel(struct proxy_gen *gen, uint64_t probe)
 }
 
 void
-proxy_gen_query(struct proxy_gen *gen, proxy_stats_cb *on_stats, void *arg)
+proxy_gen_query(
+    struct proxy_gen *gen, proxy_answered_cb *on_answered, void *arg)
 {
 	static struct frame_out out;
 	struct channel_query query;
 
 	if (!gen->hears) {
-		on_stats(NULL, arg);
+		on_answered(false, arg);
 		return;
 	}
 	query.query =
-	    proxy_questions_query(gen->questions, QUERY_MS, on_stats, arg);
+	    proxy_questions_query(gen->questions, QUERY_MS, on_answered, arg);
 	channel_put_query(&out, CHANNEL_QUERY, &query);
 	tell(gen, &out);
 }

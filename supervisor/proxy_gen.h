@@ -12,6 +12,7 @@
 #include "src/base/compiler.h"
 #include "src/ipc/channel.h"
 #include "supervisor/proxy_proc.h"
+#include "supervisor/proxy_questions.h"
 
 struct conf_hold;
 struct proxy_gen; /* opaque */
@@ -27,6 +28,9 @@ struct proxy_gen_events {
 	void (*on_instance)(struct proxy_gen *gen, enum channel_type type,
 	    const struct channel_instance *about, void *arg);
 	void (*on_want)(struct proxy_gen *gen, const char *app, void *arg);
+	/* STATS, asked or at its end. */
+	void (*on_stats)(struct proxy_gen *gen,
+	    const struct channel_stats *stats, void *arg);
 	/* It has ended, `why` is for people. The owner frees it. */
 	void (*on_exit)(struct proxy_gen *gen, const char *why, void *arg);
 };
@@ -58,8 +62,9 @@ void proxy_gen_tell(struct proxy_gen *gen, const struct frame_out *out);
 uint64_t proxy_gen_probe(struct proxy_gen *gen, struct channel_probe *probe,
     proxy_probed_cb *on_probed, void *arg) MUST_CHECK;
 void proxy_gen_probe_cancel(struct proxy_gen *gen, uint64_t probe);
+/* Ask for its counters: they come to on_stats, then `on_answered` once. */
 void proxy_gen_query(
-    struct proxy_gen *gen, proxy_stats_cb *on_stats, void *arg);
+    struct proxy_gen *gen, proxy_answered_cb *on_answered, void *arg);
 void proxy_gen_reopen_logs(struct proxy_gen *gen);
 void proxy_gen_prepare(struct proxy_gen *gen, const struct conf_hold *hold,
     proxy_prepared_cb *on_prepared, void *arg);

@@ -16,6 +16,7 @@
 #include "supervisor/backoff.h"
 #include "supervisor/leases.h"
 #include "supervisor/lost_slots.h"
+#include "supervisor/proxy_counts.h"
 #include "supervisor/proxy_gen.h"
 #include "supervisor/saved.h"
 #include "supervisor/supervisor.h"
@@ -37,6 +38,7 @@ struct proxy_proc {
 	char last_exit[256];
 	struct leases *leases;
 	struct lost_slots *lost;
+	struct proxy_counts *counts;
 	bool upgrading; /* the other one is to take over */
 	proxy_upgraded_cb *on_upgraded;
 	void *upgraded_arg;
@@ -157,6 +159,7 @@ on_hello(struct proxy_gen *gen, void *arg)
 	unsigned side = side_of(proxy, gen);
 
 	leases_join(proxy->leases, side, side == proxy->current);
+	proxy_counts_join(proxy->counts, side, gen);
 	supervisor_on_proxy_hello(proxy->supervisor);
 }
 
@@ -210,6 +213,14 @@ on_want(struct proxy_gen *gen, const char *app, void *arg)
 	leases_want(proxy->leases, side_of(proxy, gen), app);
 }
 
+static void
+on_stats(struct proxy_gen *gen, const struct channel_stats *stats, void *arg)
+{
+	struct proxy_proc *proxy = arg;
+
+	proxy_counts_hear(proxy->counts, side_of(proxy, gen), stats);
+}
+
 /* The one that serves has ended unasked. */
 static void
 recover(struct proxy_proc *proxy, int64_t ready_at_ms, const char *why)
@@ -247,6 +258,7 @@ on_exit_of_gen(struct proxy_gen *gen, const char *why, void *arg)
 	int64_t ready_at_ms = proxy_gen_info(gen)->ready_at_ms;
 
 	leases_leave(proxy->leases, side);
+	proxy_counts_leave(proxy->counts, side);
 	proxy_gen_free(&proxy->gens[side]);
 	if (was_current)
 		proxy->down_ms = clock_now_ms();
@@ -263,6 +275,7 @@ static const struct proxy_gen_events gen_events = {
 	.on_ready = on_ready,
 	.on_instance = on_instance,
 	.on_want = on_want,
+	.on_stats = on_stats,
 	.on_exit = on_exit_of_gen,
 };
 
@@ -305,6 +318,7 @@ proxy_proc_new(struct supervisor *supervisor)
 	proxy->timer = evtimer_new(supervisor->base, on_timer, proxy);
 	proxy->leases = leases_new(&leases_ops, proxy);
 	proxy->lost = lost_slots_new(supervisor->base, on_found, proxy);
+	proxy->counts = proxy_counts_new(supervisor);
 	return proxy;
 }
 
@@ -317,6 +331,7 @@ proxy_proc_free(struct proxy_proc **proxy_ptr)
 		return;
 	proxy_gen_free(&proxy->gens[0]);
 	proxy_gen_free(&proxy->gens[1]);
+	proxy_counts_free(&proxy->counts);
 	lost_slots_free(&proxy->lost);
 	leases_free(&proxy->leases);
 	event_free(proxy->timer);
@@ -495,43 +510,17 @@ proxy_proc_probe_cancel(struct proxy_proc *proxy, uint64_t probe)
 			proxy_gen_probe_cancel(proxy->gens[side], probe);
 }
 
-/* One query to both, one after the other. */
-struct query {
-	struct proxy_proc *proxy;
-	bool asked_other;
-	proxy_stats_cb *on_stats;
-	void *arg;
-};
-
-static void
-pass_stats(const struct channel_stats *stats, void *arg)
+void
+proxy_proc_query(
+    struct proxy_proc *proxy, proxy_counts_cb *on_counts, void *arg)
 {
-	struct query *query = arg;
-	struct proxy_gen *gen = other(query->proxy);
-
-	if (stats != NULL) {
-		query->on_stats(stats, query->arg);
-	} else if (!query->asked_other && gen != NULL) {
-		query->asked_other = true;
-		proxy_gen_query(gen, pass_stats, query);
-	} else {
-		query->on_stats(NULL, query->arg);
-		mem_free(query);
-	}
+	proxy_counts_ask(proxy->counts, on_counts, arg);
 }
 
 void
-proxy_proc_query(struct proxy_proc *proxy, proxy_stats_cb *on_stats, void *arg)
+proxy_proc_counts(const struct proxy_proc *proxy, struct counts *sum)
 {
-	struct query *query = mem_alloc(sizeof(*query));
-
-	query->proxy = proxy;
-	query->on_stats = on_stats;
-	query->arg = arg;
-	if (current(proxy) == NULL)
-		pass_stats(NULL, query);
-	else
-		proxy_gen_query(current(proxy), pass_stats, query);
+	proxy_counts_sum(proxy->counts, sum);
 }
 
 /* ---- a new configuration ---- */
@@ -576,6 +565,7 @@ proxy_proc_save(const struct proxy_proc *proxy, struct saved_proxy *to)
 	to->restarts = proxy->restarts;
 	snprintf(to->last_exit, sizeof(to->last_exit), "%s", proxy->last_exit);
 	to->backoff_ms = proxy->backoff.next_ms;
+	proxy_counts_save(proxy->counts, proxy->current, to);
 }
 
 void
@@ -590,6 +580,8 @@ proxy_proc_adopt(struct proxy_proc *proxy, const struct saved_proxy *from)
 	leases_join(proxy->leases, 0, true);
 	proxy->gens[0] =
 	    proxy_gen_adopt(proxy->supervisor, from, &gen_events, proxy);
+	proxy_counts_join(proxy->counts, 0, proxy->gens[0]);
+	proxy_counts_adopt(proxy->counts, 0, from);
 }
 
 void

@@ -73,11 +73,16 @@ uint64_t proxy_proc_probe(struct proxy_proc *proxy, struct channel_probe *probe,
     proxy_probed_cb *on_probed, void *arg) MUST_CHECK;
 void proxy_proc_probe_cancel(struct proxy_proc *proxy, uint64_t probe);
 
-/* Counters of every process: on_stats for each, at last with NULL (complete, or
- * a proxy does not answer). Always calls back, perhaps before it returns. */
-typedef void proxy_stats_cb(const struct channel_stats *stats, void *arg);
+/* The counters of all processes that are and were, added up: what grows never
+ * falls. What a process counted in the last second of its life is lost if it
+ * did not drain. Always calls back once, perhaps before it returns; `is_live`:
+ * a proxy has answered, so that the numbers of now are right. */
+struct counts;
+typedef void proxy_counts_cb(const struct counts *sum, bool is_live, void *arg);
 void proxy_proc_query(
-    struct proxy_proc *proxy, proxy_stats_cb *on_stats, void *arg);
+    struct proxy_proc *proxy, proxy_counts_cb *on_counts, void *arg);
+/* The same as last heard, at most some seconds ago. The caller clears it. */
+void proxy_proc_counts(const struct proxy_proc *proxy, struct counts *sum);
 
 /* Give it a new configuration: its listeners must be in the listen set. The
  * callback comes once: NULL when it is prepared (then commit or abort), else

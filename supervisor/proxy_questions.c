@@ -16,7 +16,7 @@ struct question {
 	uint64_t id;
 	struct event *timer;
 	proxy_probed_cb *on_probed; /* one of the two */
-	proxy_stats_cb *on_stats;
+	proxy_answered_cb *on_answered;
 	void *arg;
 };
 
@@ -56,14 +56,14 @@ give_up(struct question *question, const char *why)
 {
 	struct channel_probed probed = { question->id, 0, 0, why };
 	proxy_probed_cb *on_probed = question->on_probed;
-	proxy_stats_cb *on_stats = question->on_stats;
+	proxy_answered_cb *on_answered = question->on_answered;
 	void *arg = question->arg;
 
 	forget(question);
 	if (on_probed != NULL)
 		on_probed(&probed, arg);
 	else
-		on_stats(NULL, arg);
+		on_answered(false, arg);
 }
 
 static void
@@ -99,11 +99,11 @@ proxy_questions_probe(struct proxy_questions *questions, int timeout_ms,
 
 uint32_t
 proxy_questions_query(struct proxy_questions *questions, int timeout_ms,
-    proxy_stats_cb *on_stats, void *arg)
+    proxy_answered_cb *on_answered, void *arg)
 {
 	struct question *question = ask(questions, timeout_ms, arg);
 
-	question->on_stats = on_stats;
+	question->on_answered = on_answered;
 	question->id &= UINT32_MAX; /* as it comes back */
 	return (uint32_t)question->id;
 }
@@ -163,26 +163,17 @@ proxy_questions_probed(struct proxy_questions *questions, struct frame_in *in)
 	return 0;
 }
 
-int
-proxy_questions_stats(struct proxy_questions *questions, struct frame_in *in)
+void
+proxy_questions_answered(struct proxy_questions *questions, uint32_t query)
 {
-	struct channel_stats stats;
-	struct question *question;
-	proxy_stats_cb *on_stats;
+	struct question *question = find(questions, query, false);
+	proxy_answered_cb *on_answered;
 	void *arg;
 
-	if (channel_get_stats(in, &stats) == -1)
-		return -1;
-	question = find(questions, stats.query, false);
 	if (question == NULL)
-		return 0;
-	on_stats = question->on_stats;
+		return; /* too late */
+	on_answered = question->on_answered;
 	arg = question->arg;
-	if (stats.kind == CHANNEL_STATS_END) {
-		forget(question);
-		on_stats(NULL, arg);
-	} else {
-		on_stats(&stats, arg);
-	}
-	return 0;
+	forget(question);
+	on_answered(true, arg);
 }

@@ -1,7 +1,7 @@
 /*
  * Looks once a second which instances have reached a limit of `recycle`.
- * Asks the proxy for counts and /proc for memory; app_roll.c replaces them.
- * Costs nothing where no app has such a limit.
+ * Looks at what the proxies counted and in /proc for memory; app_roll.c
+ * replaces them. Costs nothing where no app has such a limit.
  */
 #include "supervisor/recycle.h"
 
@@ -14,6 +14,7 @@
 #include "src/ipc/channel.h"
 #include "supervisor/app.h"
 #include "supervisor/app_roll.h"
+#include "supervisor/counts.h"
 #include "supervisor/instance.h"
 #include "supervisor/proxy_proc.h"
 #include "supervisor/supervisor.h"
@@ -26,7 +27,6 @@
 struct recycle {
 	struct supervisor *supervisor;
 	struct event *timer;
-	bool asking; /* the proxy; its answer is awaited */
 	unsigned periods;
 };
 
@@ -59,31 +59,17 @@ limit_of(const struct instance *instance, int64_t limit)
 static void
 look_at_count(struct recycle *recycle, struct instance *instance, void *arg)
 {
-	const struct channel_stats *stats = arg;
+	uint64_t requests =
+	    counts_find(arg, CHANNEL_STATS_INSTANCE, "", instance->id)
+		->requests;
 	unsigned most = instance->app->conf->recycle.requests;
 	char why[64];
 
-	if (instance->id != stats->instance || most == 0 ||
-	    stats->requests < (uint64_t)limit_of(instance, most))
+	if (most == 0 || requests < (uint64_t)limit_of(instance, most))
 		return;
 	snprintf(why, sizeof(why), "after %llu requests",
-	    (unsigned long long)stats->requests);
+	    (unsigned long long)requests);
 	app_replace(instance, why);
-}
-
-static void
-on_stats(const struct channel_stats *stats, void *arg)
-{
-	struct recycle *recycle = arg;
-	struct channel_stats copy;
-
-	if (stats == NULL) {
-		recycle->asking = false;
-		return;
-	}
-	copy = *stats;
-	if (stats->kind == CHANNEL_STATS_INSTANCE)
-		each_running(recycle, look_at_count, &copy);
 }
 
 /* ---- age and memory ---- */
@@ -126,6 +112,7 @@ on_timer(evutil_socket_t fd, short what, void *arg)
 	struct recycle *recycle = arg;
 	const struct supervisor *supervisor = recycle->supervisor;
 	bool requests = false, memory = false;
+	struct counts counts;
 	struct tree tree;
 
 	if (supervisor->stopping)
@@ -137,9 +124,10 @@ on_timer(evutil_socket_t fd, short what, void *arg)
 		memory |= conf->recycle.memory_bytes != 0;
 	}
 	each_running(recycle, look_at_age, NULL);
-	if (requests && !recycle->asking) {
-		recycle->asking = true;
-		proxy_proc_query(supervisor->proxy, on_stats, recycle);
+	if (requests) {
+		proxy_proc_counts(supervisor->proxy, &counts);
+		each_running(recycle, look_at_count, &counts);
+		counts_clear(&counts);
 	}
 	if (!memory || recycle->periods++ % MEMORY_PERIODS != 0 ||
 	    tree_read(&tree) == -1)

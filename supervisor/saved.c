@@ -98,6 +98,22 @@ put_listener(struct saved_listener *listener, struct state *state)
 		state_fd(state, "fd", &listener->fds[i]);
 }
 
+static struct saved_count *
+put_counts(struct saved_count *counts, uint32_t *n, struct state *state)
+{
+	state_u32(state, "counts", n, COUNT_MAX);
+	counts = make_room(state, counts, n, sizeof(*counts));
+	for (uint32_t i = 0; i < *n; i++) {
+		state_u32(state, "kind", &counts[i].kind, UINT32_MAX);
+		state_u64(state, "instance", &counts[i].instance);
+		state_string(state, "name", &counts[i].name);
+		state_u64(state, "requests", &counts[i].requests);
+		state_u64(state, "errors", &counts[i].errors);
+		state_u64(state, "accepted", &counts[i].accepted);
+	}
+	return counts;
+}
+
 static void
 put_proxy(struct saved_proxy *proxy, struct state *state)
 {
@@ -113,6 +129,8 @@ put_proxy(struct saved_proxy *proxy, struct state *state)
 	state_chars(
 	    state, "last_exit", proxy->last_exit, sizeof(proxy->last_exit));
 	state_int(state, "backoff_ms", &proxy->backoff_ms, 0, INT_MAX);
+	proxy->past = put_counts(proxy->past, &proxy->n_past, state);
+	proxy->heard = put_counts(proxy->heard, &proxy->n_heard, state);
 }
 
 static void
@@ -240,6 +258,14 @@ free_app(struct saved_app *app)
 	mem_free(app->name);
 }
 
+static void
+free_counts(struct saved_count *counts, uint32_t n)
+{
+	for (uint32_t i = 0; counts != NULL && i < n; i++)
+		mem_free(counts[i].name);
+	mem_free(counts);
+}
+
 void
 saved_free(struct saved *saved)
 {
@@ -251,6 +277,8 @@ saved_free(struct saved *saved)
 	for (uint32_t i = 0; saved->secrets != NULL && i < saved->n_secrets;
 	     i++)
 		mem_free(saved->secrets[i].path);
+	free_counts(saved->proxy.past, saved->proxy.n_past);
+	free_counts(saved->proxy.heard, saved->proxy.n_heard);
 	if (saved->tickets != NULL)
 		explicit_bzero(saved->tickets, saved->tickets_len);
 	mem_free(saved->tickets);

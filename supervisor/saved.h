@@ -32,6 +32,14 @@ struct saved_secret {
 	int fd;
 };
 
+/* What proxies counted of one thing; see counts.h. */
+struct saved_count {
+	uint32_t kind;
+	uint64_t instance;
+	char *name;
+	uint64_t requests, errors, accepted;
+};
+
 struct saved_proxy {
 	int pid;
 	uint32_t generation;
@@ -42,6 +50,9 @@ struct saved_proxy {
 	uint32_t restarts;
 	char last_exit[SAVED_TEXT_MAX];
 	int backoff_ms;
+	uint32_t n_past, n_heard;
+	struct saved_count *past;  /* of all that have ended */
+	struct saved_count *heard; /* of this one */
 };
 
 /* One end of a pipe that an app prints to. */

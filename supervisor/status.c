@@ -18,43 +18,20 @@
 #include "supervisor/app_log.h"
 #include "supervisor/app_roll.h"
 #include "supervisor/control_server.h"
+#include "supervisor/counts.h"
 #include "supervisor/instance.h"
 #include "supervisor/proxy_proc.h"
 #include "supervisor/status_text.h"
 #include "supervisor/supervisor.h"
 #include "supervisor/tree.h"
 
-#define STATS_MAX 10000
-
-struct counters {
-	struct channel_stats stats;
-	char name[64];
-};
-
 struct status {
 	struct control_client *client; /* NULL: it went away */
 	char *name;                    /* of the app; NULL: all */
 	bool json;
-	bool complete; /* the proxy has answered */
-	struct counters *counters;
-	size_t n;
+	bool is_live;                /* a proxy has answered */
+	const struct counts *counts; /* while it is called back */
 };
-
-static const struct channel_stats *
-find_counters(const struct status *status, enum channel_stats_kind kind,
-    const char *name, uint64_t instance)
-{
-	for (size_t i = 0; i < status->n; i++) {
-		const struct counters *one = &status->counters[i];
-
-		if (one->stats.kind == kind &&
-		    (kind == CHANNEL_STATS_INSTANCE
-			    ? one->stats.instance == instance
-			    : strcmp(one->name, name) == 0))
-			return &one->stats;
-	}
-	return NULL;
-}
 
 /* ---- values ---- */
 
@@ -113,13 +90,10 @@ static json_t *
 instance_object(const struct status *status, const struct instance *instance,
     struct tree *tree)
 {
-	static const struct channel_stats none;
-	const struct channel_stats *stats =
-	    find_counters(status, CHANNEL_STATS_INSTANCE, "", instance->id);
+	const struct count *count = counts_find(
+	    status->counts, CHANNEL_STATS_INSTANCE, "", instance->id);
 	json_t *object = json_object();
 
-	if (stats == NULL)
-		stats = &none;
 	json_object_set_new(
 	    object, "id", json_integer((json_int_t)instance->id));
 	json_object_set_new(
@@ -127,10 +101,10 @@ instance_object(const struct status *status, const struct instance *instance,
 	json_object_set_new(object, "since", time_of(instance->since_ms));
 	json_object_set_new(object, "reason", text_or_null(instance->reason));
 	put_count(object, "pid", instance->pid > 0, (uint64_t)instance->pid);
-	put_count(object, "requests", status->complete, stats->requests);
-	put_count(object, "errors", status->complete, stats->errors);
-	put_count(object, "in_flight", status->complete, stats->in_flight);
-	put_count(object, "connections", status->complete, stats->connections);
+	put_count(object, "requests", true, count->requests);
+	put_count(object, "errors", true, count->errors);
+	put_count(object, "in_flight", status->is_live, count->in_flight);
+	put_count(object, "connections", status->is_live, count->connections);
 	put_usage(object, tree, instance->pid);
 	json_object_set_new(
 	    object, "restarts", json_integer(instance->restarts));
@@ -171,14 +145,11 @@ app_object(
 		[CONF_NODE] = "node",
 		[CONF_PHP] = "php",
 		[CONF_COMMAND] = "command" };
-	static const struct channel_stats none;
-	const struct channel_stats *stats =
-	    find_counters(status, CHANNEL_STATS_APP, app->name, 0);
+	const struct count *count =
+	    counts_find(status->counts, CHANNEL_STATS_APP, app->name, 0);
 	json_t *object = json_object(), *instances = json_array();
 	struct list *node;
 
-	if (stats == NULL)
-		stats = &none;
 	json_object_set_new(object, "name", json_string(app->name));
 	json_object_set_new(
 	    object, "runtime", json_string(runtimes[app->conf->runtime]));
@@ -187,10 +158,10 @@ app_object(
 	json_object_set_new(object, "processes", json_integer(app_number(app)));
 	json_object_set_new(
 	    object, "processes_configured", json_integer(app->conf->processes));
-	put_count(object, "requests", status->complete, stats->requests);
-	put_count(object, "errors", status->complete, stats->errors);
-	put_count(object, "in_flight", status->complete, stats->in_flight);
-	put_count(object, "queued", status->complete, stats->queued);
+	put_count(object, "requests", true, count->requests);
+	put_count(object, "errors", true, count->errors);
+	put_count(object, "in_flight", status->is_live, count->in_flight);
+	put_count(object, "queued", status->is_live, count->queued);
 	json_object_set_new(object, "restarts", json_integer(app->restarts));
 	json_object_set_new(object, "last_exit", text_or_null(app->last_exit));
 	json_object_set_new(object, "last_lines", last_lines(status, app));
@@ -210,16 +181,12 @@ proxy_object(const struct status *status, const struct supervisor *supervisor,
 		[PROXY_STARTING] = "starting",
 		[PROXY_READY] = "running",
 		[PROXY_STOPPING] = "stopping" };
-	static const struct channel_stats none;
 	const struct proxy_proc *proxy = supervisor->proxy;
-	const struct channel_stats *stats =
-	    find_counters(status, CHANNEL_STATS_PROXY, "", 0);
-	bool known = status->complete && stats != NULL;
+	const struct count *count =
+	    counts_find(status->counts, CHANNEL_STATS_PROXY, "", 0);
 	pid_t pid = proxy_proc_pid(proxy), draining;
 	json_t *object = json_object();
 
-	if (stats == NULL)
-		stats = &none;
 	json_object_set_new(
 	    object, "state", json_string(states[proxy_proc_state(proxy)]));
 	put_count(object, "pid", pid > 0, (uint64_t)pid);
@@ -231,11 +198,11 @@ proxy_object(const struct status *status, const struct supervisor *supervisor,
 	    object, "generation", json_integer(proxy_proc_generation(proxy)));
 	proxy_proc_has_two(proxy, &draining);
 	put_count(object, "draining_pid", draining > 0, (uint64_t)draining);
-	put_count(object, "connections", known, stats->connections);
-	put_count(object, "accepted", known, stats->accepted);
-	put_count(object, "requests", known, stats->requests);
-	put_count(object, "errors", known, stats->errors);
-	put_count(object, "in_flight", known, stats->in_flight);
+	put_count(object, "connections", status->is_live, count->connections);
+	put_count(object, "accepted", true, count->accepted);
+	put_count(object, "requests", true, count->requests);
+	put_count(object, "errors", true, count->errors);
+	put_count(object, "in_flight", status->is_live, count->in_flight);
 	put_usage(object, tree, pid);
 	json_object_set_new(
 	    object, "last_exit", text_or_null(proxy_proc_last_exit(proxy)));
@@ -273,7 +240,6 @@ static void
 free_status(struct status *status)
 {
 	mem_free(status->name);
-	mem_free(status->counters);
 	mem_free(status);
 }
 
@@ -313,58 +279,16 @@ on_gone(struct control_client *client, void *arg)
 	status->client = NULL; /* freed when the proxy has answered */
 }
 
-/* Two proxies tell of the same things: people want the sum. */
-static struct counters *
-find_same(struct status *status, const struct channel_stats *stats)
-{
-	for (size_t i = 0; i < status->n; i++) {
-		struct counters *one = &status->counters[i];
-
-		if (one->stats.kind == stats->kind &&
-		    one->stats.instance == stats->instance &&
-		    strcmp(one->name, stats->name) == 0)
-			return one;
-	}
-	return NULL;
-}
-
 static void
-add_counters(struct channel_stats *to, const struct channel_stats *more)
-{
-	to->requests += more->requests;
-	to->errors += more->errors;
-	to->in_flight += more->in_flight;
-	to->queued += more->queued;
-	to->connections += more->connections;
-	to->accepted += more->accepted;
-}
-
-static void
-on_stats(const struct channel_stats *stats, void *arg)
+on_counts(const struct counts *counts, bool is_live, void *arg)
 {
 	struct status *status = arg;
-	struct counters *one;
 
-	if (stats == NULL) {
-		status->complete = status->n > 0;
-		if (status->client != NULL)
-			answer(status);
-		free_status(status);
-		return;
-	}
-	one = find_same(status, stats);
-	if (one != NULL) {
-		add_counters(&one->stats, stats);
-		return;
-	}
-	if (status->n == STATS_MAX)
-		return;
-	status->counters = mem_realloc(
-	    status->counters, status->n + 1, sizeof(*status->counters));
-	one = &status->counters[status->n++];
-	one->stats = *stats;
-	one->stats.name = NULL; /* a view into the frame */
-	snprintf(one->name, sizeof(one->name), "%s", stats->name);
+	status->counts = counts;
+	status->is_live = is_live;
+	if (status->client != NULL)
+		answer(status);
+	free_status(status);
 }
 
 void
@@ -376,5 +300,5 @@ status_answer(struct control_client *client, const char *name, bool json)
 	status->name = mem_strdup(name);
 	status->json = json;
 	control_on_gone(client, on_gone, status);
-	proxy_proc_query(control_supervisor(client)->proxy, on_stats, status);
+	proxy_proc_query(control_supervisor(client)->proxy, on_counts, status);
 }

@@ -11,11 +11,69 @@
 #include "src/base/mem.h"
 #include "src/ipc/channel.h"
 #include "supervisor/backoff.h"
+#include "supervisor/counts.h"
 #include "supervisor/env_file.h"
 #include "supervisor/instance_state.h"
 #include "supervisor/runtimes.h"
 #include "supervisor/spawn.h"
 #include "supervisor/tree.h"
+
+/* ---- counts ---- */
+
+static void
+note(struct counts *counts, enum channel_stats_kind kind, const char *name,
+    uint64_t instance, uint64_t requests)
+{
+	struct channel_stats stats = { .kind = kind,
+		.name = name,
+		.instance = instance,
+		.requests = requests,
+		.errors = 1,
+		.in_flight = 2 };
+
+	counts_note(counts, &stats);
+}
+
+static bool
+is_no_instance(const struct count *count, const void *arg)
+{
+	return count->kind != CHANNEL_STATS_INSTANCE;
+}
+
+START_TEST(counts_add_up)
+{
+	struct counts one = { NULL, 0 }, other = { NULL, 0 };
+	const struct count *found;
+
+	for (uint64_t i = 40; i > 0; i--)
+		note(&one, CHANNEL_STATS_INSTANCE, "app", i, i);
+	note(&one, CHANNEL_STATS_APP, "b", 0, 5);
+	note(&one, CHANNEL_STATS_PROXY, "", 0, 7);
+	note(&one, CHANNEL_STATS_APP, "a", 0, 4);
+	note(&other, CHANNEL_STATS_APP, "b", 0, 10);
+	note(&other, CHANNEL_STATS_INSTANCE, "app", 3, 100);
+	counts_add(&one, &other, true);
+	ck_assert_uint_eq(one.n, 43);
+	found = counts_find(&one, CHANNEL_STATS_APP, "b", 0);
+	ck_assert_uint_eq(found->requests, 15);
+	ck_assert_uint_eq(found->errors, 2);
+	ck_assert_uint_eq(found->in_flight, 2); /* of one of them */
+	counts_add(&one, &other, false);
+	found = counts_find(&one, CHANNEL_STATS_INSTANCE, "", 3);
+	ck_assert_uint_eq(found->requests, 203);
+	ck_assert_uint_eq(found->in_flight, 4);
+	found = counts_find(&one, CHANNEL_STATS_INSTANCE, "", 41);
+	ck_assert_uint_eq(found->requests, 0);
+	counts_keep(&one, is_no_instance, NULL);
+	ck_assert_uint_eq(one.n, 3);
+	found = counts_find(&one, CHANNEL_STATS_APP, "a", 0);
+	ck_assert_uint_eq(found->requests, 4);
+	counts_clear(&one);
+	counts_clear(&other);
+	found = counts_find(&one, CHANNEL_STATS_APP, "a", 0);
+	ck_assert_uint_eq(found->requests, 0);
+}
+END_TEST
 
 /* ---- back-off ---- */
 
@@ -548,6 +606,7 @@ main(void)
 	SRunner *runner;
 	int failed;
 
+	tcase_add_test(pure, counts_add_up);
 	tcase_add_test(pure, early_deaths_double);
 	tcase_add_test(pure, first_death_of_a_ready_one_is_free);
 	tcase_add_test(pure, failures_wait_longest);
