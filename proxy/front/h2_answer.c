@@ -132,6 +132,7 @@ h2_start(struct request *request, const struct response_head *head)
 	if (head->fields != NULL)
 		h2_fields_add_table(&fields, head);
 	has_data = add_length(&fields, stream, head);
+	stream->is_error = head->status >= 400;
 	if (UNLIKELY(head->tunnel))
 		begin_tunnel(stream);
 	h2_write_submit(stream, &fields, has_data);
@@ -292,7 +293,7 @@ h2_end(struct request *request)
 	stream->out_ended = true;
 	wake(stream);
 	finish(stream);
-	h2_write_cut_request(stream);
+	h2_linger(stream);
 }
 
 static void
@@ -315,6 +316,7 @@ h2_fixed(
 	if (request->head.method == METHOD_HEAD)
 		body.len = 0;
 	stream->out_ended = true;
+	stream->is_error = status >= 400;
 	stream->fixed = body;
 	h2_write_submit(stream, &fields, body.len > 0);
 	if (body.len > 0)

@@ -37,7 +37,8 @@ struct h2_stream {
 	struct list node;        /* in h2->streams */
 	struct list sending;     /* in h2->sending */
 	struct list resumed;     /* in h2->resumed */
-	struct timer body;       /* while the client owes some of a body */
+	struct timer body;       /* while the client owes some of a body, or
+				  * lingers */
 	struct timer send;       /* while it owes a window */
 	struct request *request; /* NULL: ended, the rest is going out */
 	int32_t id;
@@ -49,15 +50,17 @@ struct h2_stream {
 	uint64_t seen;         /* bytes of the body that came */
 	int64_t body_since_ms; /* as in struct conn */
 	uint64_t body_before;
-	bool in_ended;   /* END_STREAM */
-	bool wants_body; /* the handler does */
-	bool is_blocked; /* until body_resume */
-	bool body_done;  /* all was given */
+	uint64_t dropped; /* of it, because the request was over */
+	bool in_ended;    /* END_STREAM */
+	bool wants_body;  /* the handler does */
+	bool is_blocked;  /* until body_resume */
+	bool body_done;   /* all was given */
 	bool said_continue;
 	bool has_bad_trailer;
 	bool is_connect; /* extended CONNECT */
 	bool is_reset;   /* by us */
 	bool is_closed;  /* nghttp2 knows it no more */
+	bool lingers;    /* all is said; the rest of the body is dropped */
 
 	/* What goes out. */
 	struct buf *out_first, *out_last;
@@ -72,6 +75,7 @@ struct h2_stream {
 	bool is_tunnel;
 	bool is_refused;  /* a WebSocket that there is none of: no body */
 	bool is_answered; /* a final head was said */
+	bool is_error;    /* ... of 400 or more */
 	bool out_ended;   /* nothing more is queued, */
 	bool end_sent;    /* and END_STREAM is out */
 	bool is_deferred; /* nghttp2 waits for us to say that there is more */
@@ -138,6 +142,17 @@ void h2_stream_reset(struct h2_stream *stream, uint32_t code);
 void h2_stream_free(struct h2_stream *stream);
 timer_cb h2_stream_body_expired, h2_stream_send_expired;
 
+/* ---- h2_linger.c: answered before all of the request came ---- */
+
+/* If the answer is out, the rest of the request is not wanted, and the stream
+ * is reset (RFC 9113 section 8.1). Clients that take this for a failure stop by
+ * themselves when they see an error: after one they may, within the bounds of
+ * HTTP/1. */
+void h2_linger(struct h2_stream *stream);
+/* Bytes came of a request that is over. */
+void h2_linger_drop(struct h2_stream *stream, size_t len);
+timer_cb h2_linger_expired;
+
 /* ---- h2_answer.c: answers ---- */
 
 extern const struct front_ops h2_front_ops;
@@ -148,9 +163,6 @@ struct h2_fields;
 /* The head of the final answer; `has_data`: what the stream has follows. */
 void h2_write_submit(
     struct h2_stream *stream, const struct h2_fields *fields, bool has_data);
-/* RFC 9113 section 8.1: if the answer is out, the rest of the request is not
- * wanted. */
-void h2_write_cut_request(struct h2_stream *stream);
 /* nghttp2's callbacks about sending. */
 void h2_write_callbacks(nghttp2_session_callbacks *callbacks);
 /* Send what there is, as far as the socket takes it; then let those go on who
@@ -164,6 +176,12 @@ static inline struct h2_stream *
 h2_stream_of(nghttp2_session *session, int32_t id)
 {
 	return nghttp2_session_get_stream_user_data(session, id);
+}
+
+static inline bool
+h2_stream_is_over(const struct h2_stream *stream)
+{
+	return stream->request == NULL || stream->request->is_ended;
 }
 
 static inline struct worker *

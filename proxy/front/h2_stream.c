@@ -364,7 +364,7 @@ h2_stream_feed(struct h2_stream *stream)
 	}
 	if (stream->in_ended && stream->in_first == NULL && takes_body(stream))
 		give(stream, "", 0, true);
-	if (stream->request == NULL || stream->request->is_ended)
+	if (h2_stream_is_over(stream))
 		h2_stream_drop_body(stream);
 	watch_body(stream);
 }
@@ -402,9 +402,12 @@ on_data_chunk(nghttp2_session *session, uint8_t flags, int32_t id,
 	const char *from = (const char *)data;
 	size_t taken = 0;
 
-	if (stream == NULL || stream->request == NULL ||
-	    stream->request->is_ended) {
+	if (stream == NULL) {
 		nghttp2_session_consume(session, id, len);
+		return 0;
+	}
+	if (h2_stream_is_over(stream)) {
+		h2_linger_drop(stream, len);
 		return 0;
 	}
 	stream->seen += len;
@@ -419,7 +422,7 @@ on_data_chunk(nghttp2_session *session, uint8_t flags, int32_t id,
 	if (taken < len)
 		keep(stream, from + taken, len - taken);
 	check_rate(stream);
-	if (stream->request == NULL || stream->request->is_ended)
+	if (h2_stream_is_over(stream))
 		h2_stream_drop_body(stream);
 	watch_body(stream);
 	return 0;
@@ -432,7 +435,7 @@ body_is_whole(struct h2_stream *stream)
 	struct request *request = stream->request;
 
 	stream->in_ended = true;
-	if (request == NULL || request->is_ended)
+	if (h2_stream_is_over(stream))
 		return 0;
 	if (UNLIKELY(request->head.body == BODY_LENGTH &&
 		     stream->seen != announced(stream)))

@@ -30,15 +30,6 @@ h2_write_drop(struct h2_stream *stream)
 	stream->fixed.len = 0;
 }
 
-void
-h2_write_cut_request(struct h2_stream *stream)
-{
-	bool is_over = stream->request == NULL || stream->request->is_ended;
-
-	if (is_over && !stream->in_ended && stream->end_sent)
-		h2_stream_reset(stream, NGHTTP2_NO_ERROR);
-}
-
 /* ---- what nghttp2 pulls ---- */
 
 static void
@@ -168,7 +159,7 @@ on_frame_sent(
 	if (stream == NULL)
 		return 0;
 	stream->end_sent = true;
-	h2_write_cut_request(stream);
+	h2_linger(stream);
 	return 0;
 }
 

@@ -205,6 +205,24 @@ def test_too_large_a_body(daemon, port):
             assert client.get("/hello").status == 200
 
 
+@pytest.mark.skipif(not LONG, reason="waits for 5 s")
+def test_body_that_stops_behind_an_error(daemon, port):
+    """Neither end nor more of it: what was answered is let go."""
+    with Origin(answer_ok) as origin:
+        serve(daemon, port, origin, route={"max_body_bytes": "10K"})
+        with H2(("127.0.0.1", port)) as client:
+            number = client.ask("/", method="POST", end=False,
+                                headers=[("content-length", "20000")])
+            stream = client.streams[number]
+            assert client.until(lambda: stream.ended)
+            assert (stream.status, stream.reset) == (413, None)
+            began = time.monotonic()
+            assert client.until(lambda: stream.reset is not None)
+            assert stream.reset == NO_ERROR
+            assert time.monotonic() - began >= 4.5
+            assert client.get("/hello").status == 200
+
+
 def test_expect_continue(daemon, port):
     with Origin(_echo) as origin:
         serve(daemon, port, origin)

@@ -49,6 +49,8 @@ def server():
                    "tls": scalws.certificate(),
                    "routes": [{"path": "/fixed", "respond": {
                        "status": 200, "body": "fixed\n"}},
+                       {"path": "/small/*", "max_body_bytes": "1K",
+                        "app": "page"},
                        {"path": "*", "app": "page"}]}],
     }
     with scalws.Daemon(conf) as daemon:
@@ -115,6 +117,16 @@ def test_curl_carries_large_bodies(server, transport, tmp_path):
     saw = json.loads(curl(transport, "-T", tmp_path / "up", "-X", "POST",
                           server.url(transport, "/upload")))
     assert saw == {"size": BYTES, "sha256": scalws.sha256(whole)}
+
+
+@TRANSPORTS
+def test_curl_is_refused_before_its_upload(server, transport, tmp_path):
+    """It takes a reset behind the answer for a failure."""
+    (tmp_path / "up").write_bytes(b"u" * 3 * MIB)
+    said = curl(transport, "-X", "POST", "-T", tmp_path / "up", "-o",
+                tmp_path / "answer", "-w", "%{http_version} %{http_code}",
+                server.url(transport, "/small/"))
+    assert said == "2 413"
 
 
 # --- Node ----------------------------------------------------------------------

@@ -93,6 +93,8 @@ def benches():
                        "routes": [
                            {"path": "/local/*",
                             "respond": {"status": 200, "body": "hi\n"}},
+                           {"path": "/denied",
+                            "respond": {"status": 401, "body": "no\n"}},
                            {"path": "/ws/*", "upstream": "ws"},
                            {"path": "/stuck", "upstream": "stuck"},
                            {"path": "*", "upstream": "o"}]}],

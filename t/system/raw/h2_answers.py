@@ -5,8 +5,7 @@ from raw import h2_wire as wire
 from raw.h2_rows import (ANY, PING_ONLY, Outcome, Reset, Until, answered,
                          bytes_of, either, end_of, goaway, head_of, reset, row)
 from raw.h2_wire import (AUTHORITY, CANCEL, CONNECT_ERROR, INTERNAL_ERROR,
-                         NO_ERROR, PROTOCOL_ERROR, REFUSED_STREAM, headers,
-                         post)
+                         PROTOCOL_ERROR, REFUSED_STREAM, headers, post)
 from raw.rows import CLOSE, AnswerRow, HALF_CLOSE, Pause
 
 ANSWER = "RFC 9113 8.1"
@@ -169,9 +168,7 @@ def ill(name, *outcomes, rfc=SOCKET, **other):
 
 
 UNSUPPORTED = (Outcome({1: {400, 404, 405, 501}}, origin=()),
-               reset(PROTOCOL_ERROR, REFUSED_STREAM, CONNECT_ERROR),
-               Outcome({1: Reset((NO_ERROR,), {400, 404, 405, 501})},
-                       origin=()))
+               reset(PROTOCOL_ERROR, REFUSED_STREAM, CONNECT_ERROR))
 WEBSOCKETS = [
     row("websocket-echo", SOCKET,
         (connect(), head_of(1), wire.data(1, b"hello"), bytes_of(5),

@@ -297,6 +297,10 @@ class H2Client:
         return self.credit.setdefault(stream, (self.settings or {}).get(
             wire.INITIAL_WINDOW_SIZE, 65535))
 
+    def is_reset(self, stream):
+        return stream in self.answers and \
+            self.answers[stream].reset is not None
+
     def on_rst_stream(self, flags, stream, payload):
         self.need(len(payload) == 4, "RST_STREAM of a wrong size")
         answer = self.answer(stream)

@@ -92,9 +92,10 @@ class H2Bench(Bench):
             body = b"u" * min(step.size, step.n - sent)
             sent += len(body)
             cost = len(body) + (0 if step.pad is None else step.pad + 1)
-            client.pump(lambda: min(map(client.room, watched)) >= cost,
+            client.pump(lambda: client.is_reset(step.stream) or
+                        min(map(client.room, watched)) >= cost,
                         f"room for {cost} bytes on {watched}")
-            if client.closed:
+            if client.closed or client.is_reset(step.stream):
                 return
             for one in watched:
                 client.credit[one] -= cost
