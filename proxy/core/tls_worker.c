@@ -160,7 +160,12 @@ on_ticket(SSL *ssl, unsigned char *name, unsigned char *iv,
 		cipher, tls->ticket_cipher, key->aes, iv, is_new, NULL) != 1 ||
 	    set_mac(mac, key) != 1)
 		return -1;
-	return is_new || key == &tls->tickets.keys[0] ? 1 : 2;
+	if (is_new)
+		return 1;
+	/* Clients use one of TLS 1.3 once (RFC 8446 section C.4). */
+	return key == &tls->tickets.keys[0] && SSL_version(ssl) < TLS1_3_VERSION
+		   ? 1
+		   : 2;
 }
 
 void

@@ -193,6 +193,18 @@ def resumes(port, version):
     return with_, session
 
 
+def test_a_new_ticket_for_each_that_is_used(daemon, port):
+    """RFC 8446 section C.4: clients use one once."""
+    daemon({"sites": [site(port, scalws.certificate())]})
+    with_, session = resumes(port, ssl.TLSVersion.TLSv1_3)
+    for _ in range(4):
+        with TlsClient(port, with_=with_, session=session) as client:
+            client.exchange()
+            assert client.sock.session_reused
+            assert client.sock.session.id != session.id
+            session = client.sock.session
+
+
 @pytest.mark.parametrize("version", ["TLSv1_2", "TLSv1_3"])
 def test_resumption(daemon, port, version):
     """Across workers, a reload and a new proxy process."""
