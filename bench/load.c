@@ -8,25 +8,29 @@
  *	load -h -c CONNS [-r FILE] ADDRESS            hold them until stdin ends
  *
  * ADDRESS is IPV4:PORT. FILE is one request as it is sent. -1: a connection
- * per request. Writes one line of JSON.
+ * per request. -b BYTES: the longest answer. -s NAME: TLS 1.3, for that name;
+ * -u: sessions are resumed. Writes one line of JSON.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
+#include <openssl/ssl.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
-#define ANSWER_MAX 8192
-#define WAIT_S 30 /* a longer answer has failed */
+#define REQUEST_MAX 8192
+#define ANSWER_BYTES 8192 /* without -b */
+#define WAIT_S 30         /* a longer answer has failed */
 /* Between two tries to reach a server that refuses. */
 #define PAUSE_US 2000
 
@@ -44,20 +48,26 @@ struct conn {
 	size_t len;
 	double sent_at;
 	bool is_waiting; /* for an answer */
+	bool is_shaking; /* the handshake is not done, nor the request sent */
 	char *answer;    /* NUL-terminated */
+	SSL *ssl;        /* or NULL */
+	SSL_SESSION *session; /* of its last connection, or NULL */
 };
 
 struct load {
 	struct sockaddr_in to;
-	char request[ANSWER_MAX];
+	char request[REQUEST_MAX];
 	size_t request_len;
+	size_t answer_bytes;
+	SSL_CTX *tls; /* or NULL */
+	const char *name;
 	long count;
 	double seconds;
 	int n_conns;
-	bool one_shot, holds;
+	bool one_shot, holds, resumes;
 	struct conn *conns;
 	/* What came of it. */
-	long done, ok, not_2xx, refused, closed, broken, late, opened;
+	long done, ok, not_2xx, refused, closed, broken, late, opened, resumed;
 	double longest;
 };
 
@@ -76,6 +86,85 @@ now(void)
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
+
+/* ---- TLS ---- */
+
+/* A ticket comes behind the handshake. */
+static int
+on_session(SSL *ssl, SSL_SESSION *session)
+{
+	struct conn *conn = SSL_get_app_data(ssl);
+
+	SSL_SESSION_free(conn->session);
+	conn->session = session;
+	return 1; /* it is ours now */
+}
+
+static SSL_CTX *
+new_tls(void)
+{
+	SSL_CTX *tls = SSL_CTX_new(TLS_client_method());
+
+	if (tls == NULL)
+		die("SSL_CTX_new");
+	SSL_CTX_set_min_proto_version(tls, TLS1_3_VERSION);
+	SSL_CTX_set_session_cache_mode(
+	    tls, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
+	SSL_CTX_sess_set_new_cb(tls, on_session);
+	return tls;
+}
+
+static void
+begin_tls(struct load *load, struct conn *conn)
+{
+	conn->ssl = SSL_new(load->tls);
+	if (conn->ssl == NULL || SSL_set_fd(conn->ssl, conn->fd) != 1 ||
+	    SSL_set_tlsext_host_name(conn->ssl, load->name) != 1)
+		die("SSL_new");
+	SSL_set_app_data(conn->ssl, conn);
+	if (load->resumes && conn->session != NULL)
+		SSL_set_session(conn->ssl, conn->session);
+	SSL_set_connect_state(conn->ssl);
+	conn->is_shaking = true;
+	if (fcntl(conn->fd, F_SETFL, O_NONBLOCK) == -1)
+		die("fcntl");
+}
+
+/* As recv(2), with MSG_DONTWAIT. */
+static ssize_t
+tls_result(struct conn *conn, int result)
+{
+	switch (SSL_get_error(conn->ssl, result)) {
+	case SSL_ERROR_NONE:
+		return result;
+	case SSL_ERROR_WANT_READ:
+		errno = EAGAIN;
+		return -1;
+	case SSL_ERROR_ZERO_RETURN:
+		return 0;
+	default:
+		errno = ECONNRESET;
+		return -1;
+	}
+}
+
+static enum outcome
+shake_hands(struct load *load, struct conn *conn)
+{
+	int result = SSL_do_handshake(conn->ssl);
+
+	if (result != 1)
+		return tls_result(conn, result) == -1 && errno == EAGAIN
+			   ? MORE
+			   : CLOSED;
+	conn->is_shaking = false;
+	load->resumed += SSL_session_reused(conn->ssl);
+	/* A failure shows at the read that follows. */
+	SSL_write(conn->ssl, load->request, (int)load->request_len);
+	return MORE;
+}
+
+/* ---- connections ---- */
 
 static bool
 conn_open(struct load *load, struct conn *conn)
@@ -97,12 +186,18 @@ conn_open(struct load *load, struct conn *conn)
 		return false;
 	}
 	load->opened++;
+	if (load->tls != NULL)
+		begin_tls(load, conn);
 	return true;
 }
 
 static void
 conn_close(struct conn *conn)
 {
+	if (conn->ssl != NULL) /* or its session would be no good */
+		SSL_set_shutdown(conn->ssl, SSL_SENT_SHUTDOWN);
+	SSL_free(conn->ssl);
+	conn->ssl = NULL;
 	if (conn->fd != -1)
 		close(conn->fd);
 	conn->fd = -1;
@@ -119,8 +214,14 @@ conn_send(struct load *load, struct conn *conn)
 	conn->answer[0] = '\0';
 	conn->sent_at = now();
 	conn->is_waiting = true;
-	/* A failure shows at the read that follows. */
-	(void)!send(conn->fd, load->request, load->request_len, MSG_NOSIGNAL);
+	if (conn->ssl == NULL)
+		/* A failure shows at the read that follows. */
+		(void)!send(
+		    conn->fd, load->request, load->request_len, MSG_NOSIGNAL);
+	else if (conn->is_shaking)
+		shake_hands(load, conn);
+	else
+		SSL_write(conn->ssl, load->request, (int)load->request_len);
 	return true;
 }
 
@@ -161,11 +262,19 @@ is_last(const struct conn *conn)
 	return find_field(conn, end, "\r\nconnection: close") != NULL;
 }
 
-static enum outcome
-conn_read(struct conn *conn)
+static ssize_t
+receive(struct conn *conn, char *to, size_t room)
 {
-	ssize_t n = recv(conn->fd, conn->answer + conn->len,
-	    ANSWER_MAX - conn->len, MSG_DONTWAIT);
+	if (conn->ssl == NULL)
+		return recv(conn->fd, to, room, MSG_DONTWAIT);
+	return tls_result(conn, SSL_read(conn->ssl, to, (int)room));
+}
+
+static enum outcome
+conn_read(struct load *load, struct conn *conn)
+{
+	ssize_t n = receive(
+	    conn, conn->answer + conn->len, load->answer_bytes - conn->len);
 
 	if (n == -1 && (errno == EAGAIN || errno == EINTR))
 		return MORE;
@@ -175,9 +284,26 @@ conn_read(struct conn *conn)
 		return conn->len == 0 ? CLOSED : BROKEN;
 	conn->len += (size_t)n;
 	conn->answer[conn->len] = '\0';
-	if (conn->len == ANSWER_MAX)
+	if (conn->len == load->answer_bytes)
 		return BROKEN;
 	return is_whole(conn) ? DONE : MORE;
+}
+
+static enum outcome
+conn_readable(struct load *load, struct conn *conn)
+{
+	enum outcome outcome;
+
+	if (conn->is_shaking) {
+		outcome = shake_hands(load, conn);
+		if (outcome != MORE || conn->is_shaking)
+			return outcome;
+	}
+	do {
+		outcome = conn_read(load, conn);
+	} while (
+	    outcome == MORE && conn->ssl != NULL && SSL_has_pending(conn->ssl));
+	return outcome;
 }
 
 static void
@@ -229,7 +355,7 @@ take_answers(struct load *load, struct pollfd *fds)
 		if (!conn->is_waiting)
 			continue;
 		if (fds[i].revents != 0)
-			outcome = conn_read(conn);
+			outcome = conn_readable(load, conn);
 		else if (now() - conn->sent_at > WAIT_S)
 			outcome = LATE;
 		if (outcome == MORE)
@@ -272,6 +398,16 @@ run_for_a_time(struct load *load, struct pollfd *fds)
 	}
 }
 
+/* The connection stays, silent. */
+static void
+forget_tls(struct conn *conn)
+{
+	SSL_free(conn->ssl);
+	SSL_SESSION_free(conn->session);
+	conn->ssl = NULL;
+	conn->session = NULL;
+}
+
 static void
 hold(struct load *load, struct pollfd *fds)
 {
@@ -289,6 +425,8 @@ hold(struct load *load, struct pollfd *fds)
 	}
 	while (take_answers(load, fds) > 0)
 		;
+	for (int i = 0; i < load->n_conns; i++)
+		forget_tls(&load->conns[i]);
 	printf("{\"held\": %d, \"ok\": %ld}\n", load->n_conns, load->ok);
 	fflush(stdout);
 	while (read(STDIN_FILENO, &byte, 1) > 0)
@@ -315,7 +453,7 @@ static void
 read_request(struct load *load, const char *path)
 {
 	int fd = open(path, O_RDONLY);
-	ssize_t n = fd == -1 ? -1 : read(fd, load->request, ANSWER_MAX);
+	ssize_t n = fd == -1 ? -1 : read(fd, load->request, REQUEST_MAX);
 
 	if (n <= 0)
 		die(path);
@@ -328,7 +466,7 @@ parse_options(struct load *load, int argc, char **argv)
 {
 	int option;
 
-	while ((option = getopt(argc, argv, "n:t:c:r:1h")) != -1) {
+	while ((option = getopt(argc, argv, "n:t:c:r:b:s:u1h")) != -1) {
 		switch (option) {
 		case 'n':
 			load->count = atol(optarg);
@@ -341,6 +479,16 @@ parse_options(struct load *load, int argc, char **argv)
 			break;
 		case 'r':
 			read_request(load, optarg);
+			break;
+		case 'b':
+			load->answer_bytes = strtoul(optarg, NULL, 10);
+			break;
+		case 's':
+			load->tls = new_tls();
+			load->name = optarg;
+			break;
+		case 'u':
+			load->resumes = true;
 			break;
 		case '1':
 			load->one_shot = true;
@@ -362,17 +510,23 @@ parse_options(struct load *load, int argc, char **argv)
 int
 main(int argc, char **argv)
 {
-	static struct load load;
+	static struct load load = { .answer_bytes = ANSWER_BYTES };
+	struct rlimit files;
 	struct pollfd *fds;
 
 	parse_options(&load, argc, argv);
+	/* Each connection is a descriptor. */
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
 	load.conns = calloc((size_t)load.n_conns, sizeof(*load.conns));
 	fds = calloc((size_t)load.n_conns, sizeof(*fds));
 	if (load.conns == NULL || fds == NULL)
 		die("calloc");
 	for (int i = 0; i < load.n_conns; i++) {
 		load.conns[i].fd = -1;
-		load.conns[i].answer = malloc(ANSWER_MAX + 1);
+		load.conns[i].answer = malloc(load.answer_bytes + 1);
 		if (load.conns[i].answer == NULL)
 			die("malloc");
 	}
@@ -386,8 +540,9 @@ main(int argc, char **argv)
 		run_for_a_time(&load, fds);
 	printf("{\"requests\": %ld, \"ok\": %ld, \"not_2xx\": %ld, "
 	       "\"refused\": %ld, \"closed\": %ld, \"broken\": %ld, "
-	       "\"late\": %ld, \"opened\": %ld, \"longest_s\": %.3f}\n",
+	       "\"late\": %ld, \"opened\": %ld, \"resumed\": %ld, "
+	       "\"longest_s\": %.3f}\n",
 	    load.done, load.ok, load.not_2xx, load.refused, load.closed,
-	    load.broken, load.late, load.opened, load.longest);
+	    load.broken, load.late, load.opened, load.resumed, load.longest);
 	return 0;
 }

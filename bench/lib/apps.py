@@ -112,9 +112,11 @@ class App:
 
 class Origin(App):
     def run(self, number):
-        return self.start([str(self.tools / "origin"),
-                           str(self.listeners[number].fileno())],
-                          number, plain_environment())
+        argv = [str(self.tools / "origin"),
+                str(self.listeners[number].fileno())]
+        if self.site.body:
+            argv.append(str(self.site.body))
+        return self.start(argv, number, plain_environment())
 
 
 class Python(App):

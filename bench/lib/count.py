@@ -22,7 +22,7 @@ def steps(scenario):
     """The two numbers of requests. Both are beyond what warms up."""
     if scenario.connections == 1:
         return 300, 900
-    return 20 * scenario.connections, 60 * scenario.connections
+    return tuple(n * scenario.connections for n in scenario.steps)
 
 
 def strace(pids, directory, work):

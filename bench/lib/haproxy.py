@@ -17,7 +17,8 @@ def version():
 
 
 def can(scenario):
-    return not scenario.site.http2
+    site = scenario.site
+    return not site.http2 and not (site.action == "respond" and site.body)
 
 
 def servers(running):
@@ -35,15 +36,20 @@ def servers(running):
 def sections(running):
     """The part behind the defaults."""
     site = running.site
+    tls = ""
+    if site.tls:
+        from .nginx import CIPHERS
+        tls = f" ssl crt {running.tools}/both.pem ciphersuites {CIPHERS}"
+    scheme = "https" if site.tls else "http"
     front = f"""
 frontend front
-    bind 127.0.0.1:{running.port} backlog 4096
+    bind 127.0.0.1:{running.port} backlog 4096{tls}
 """
     if site.action == "respond":
         return front + ("    http-request return status 200 content-type "
                         'text/plain string "ok\\n"\n')
-    front += """    http-request set-header X-Forwarded-For %[src]
-    http-request set-header X-Forwarded-Proto http
+    front += f"""    http-request set-header X-Forwarded-For %[src]
+    http-request set-header X-Forwarded-Proto {scheme}
     http-request set-header X-Forwarded-Host %[req.hdr(host)]
     http-request set-header X-Request-Id 0123456789abcdef0123456789abcdef
     default_backend back

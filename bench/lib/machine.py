@@ -12,9 +12,9 @@ PROGRAMS = {
     "nginx": "nginx", "haproxy": "haproxy", "wrk": "wrk",
     "h2load": "nghttp2-client", "strace": "strace", "valgrind": "valgrind",
     "uvicorn": "uvicorn", "node": "nodejs", "php-fpm8.2": "php8.2-fpm",
-    "cc": "gcc",
+    "cc": "gcc", "openssl": "openssl", "curl": "curl",
 }
-PACKAGES = ["python3-uvloop", "python3-httptools"]
+PACKAGES = ["python3-uvloop", "python3-httptools", "libssl-dev"]
 
 
 def find(program):

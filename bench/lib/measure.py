@@ -4,7 +4,7 @@ import statistics
 
 from . import process
 from .servers import Running
-from .tools import wrk
+from .tools import timed
 
 WARM_S = 1
 
@@ -13,7 +13,7 @@ def one_round(running, scenario, seconds):
     """What one run of the load showed, CPU included."""
     ours, apps = running.server_pids(), running.app_pids()
     before = process.cpu_us(ours), process.cpu_us(apps)
-    result = wrk(running, scenario, seconds)
+    result = timed(running, scenario, seconds)
     requests = result["requests"]
     result["cpu_us"] = (process.cpu_us(ours) - before[0]) / requests
     result["app_cpu_us"] = (process.cpu_us(apps) - before[1]) / requests
@@ -30,7 +30,7 @@ def rounds_of(scenario, servers, options, directory, tools, say):
             try:
                 one = stack.enter_context(Running(
                     server, scenario.site, place, tools, path=scenario.path))
-                wrk(one, scenario, WARM_S)
+                timed(one, scenario, WARM_S)
             except process.Failure as failure:
                 say(f"{scenario.name} {server.name}: {failure}")
                 continue
@@ -62,14 +62,17 @@ def memory(running):
 
 def ratios(rounds, base, key):
     """Median of the ratios of the same rounds."""
-    pairs = [(a[key], b[key]) for a, b in zip(rounds, base or []) if b[key]]
+    pairs = [(a[key], b[key]) for a, b in zip(rounds, base or [])
+             if b.get(key)]
     return statistics.median(a / b for a, b in pairs) if pairs else None
 
 
 def summary(rounds, base):
     """Medians over the rounds of one server; `base`: the rounds of nginx."""
     def median(key):
-        return statistics.median(r[key] for r in rounds)
+        """None: the load does not measure it."""
+        found = [r[key] for r in rounds if key in r]
+        return statistics.median(found) if found else None
     cpu = [r["cpu_us"] for r in rounds]
     spread = (100 * statistics.stdev(cpu) / statistics.mean(cpu)
               if len(cpu) > 1 else None)
@@ -80,6 +83,7 @@ def summary(rounds, base):
         "app_cpu_us": median("app_cpu_us") or None,
         "not_2xx": sum(r["not_2xx"] for r in rounds),
         "errors": sum(r["errors"] for r in rounds),
+        "per_second_ratio": ratios(rounds, base, "per_second"),
         "cpu_ratio": ratios(rounds, base, "cpu_us"),
         "p50_ratio": ratios(rounds, base, "p50_ms"),
         "p99_ratio": ratios(rounds, base, "p99_ms"),

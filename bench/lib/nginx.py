@@ -66,6 +66,12 @@ def upstream(running):
 
 def location(running):
     site = running.site
+    if site.action == "respond" and site.body:
+        # Its configuration holds no such text.
+        (running.directory / "body").write_bytes(b"x" * site.body)
+        return (f"default_type text/plain; root {running.directory}; "
+                "try_files /body =404; open_file_cache max=10; "
+                "open_file_cache_valid 60s;")
     if site.action == "respond":
         return 'default_type text/plain; return 200 "ok\\n";'
     if site.action == "php":
@@ -73,7 +79,25 @@ def location(running):
         kept = "on" if running.server.kept else "off"
         return (f"root {APPS}; fastcgi_pass app; "
                 f"fastcgi_keep_conn {kept};{PARAMS}")
-    return f"proxy_pass http://app;{FIELDS}"
+    # Memory alone, as all others.
+    unspooled = "proxy_max_temp_file_size 0; " if site.body else ""
+    return f"{unspooled}proxy_pass http://app;{FIELDS}"
+
+
+# In scalwsd's order; OpenSSL's own has 256 bits first.
+CIPHERS = ("TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:"
+           "TLS_CHACHA20_POLY1305_SHA256")
+
+
+def tls(running):
+    """Tickets are on by default, and so are records of 16 KiB."""
+    return f"""
+        ssl_certificate {running.tools}/cert.pem;
+        ssl_certificate_key {running.tools}/key.pem;
+        ssl_protocols TLSv1.2 TLSv1.3;
+        ssl_conf_command Ciphersuites {CIPHERS};
+        ssl_ecdh_curve X25519:P-256:P-384;
+        ssl_prefer_server_ciphers on;"""
 
 
 def write(running):
@@ -85,7 +109,7 @@ def write(running):
     temporary = "\n    ".join(
         f"{kind}_temp_path {directory}/{kind};" for kind in
         ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
-    http2 = " http2" if site.http2 else ""
+    options = (" ssl" if site.tls else "") + (" http2" if site.http2 else "")
     conf = directory / "nginx.conf"
     conf.write_text(f"""{user}
 daemon off;
@@ -101,8 +125,8 @@ http {{
     keepalive_requests 1000000000;
     {upstream(running) if running.peers else ""}
     server {{
-        listen 127.0.0.1:{running.port} backlog=4096{http2};
-        server_name www.example.com;
+        listen 127.0.0.1:{running.port} backlog=4096{options};
+        server_name www.example.com;{tls(running) if site.tls else ""}
         location / {{
             {location(running)}
         }}

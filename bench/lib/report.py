@@ -8,6 +8,7 @@ COLUMNS = [
     ("p99_ms", "p99 ms", "{:.3f}"),
     ("cpu_us", "CPU us", "{:.2f}"),
     ("cpu_cv", "CV %", "{:.0f}"),
+    ("per_second_ratio", "req/nginx", "{:.2f}"),
     ("cpu_ratio", "CPU/nginx", "{:.2f}"),
     ("p50_ratio", "p50/nginx", "{:.2f}"),
     ("p99_ratio", "p99/nginx", "{:.2f}"),

@@ -50,7 +50,8 @@ def write(running):
     site, directory = running.site, running.directory
     parts, action = "", 'app = "app";'
     if site.action == "respond":
-        action = 'respond = { status = 200; body = "ok\\n"; };'
+        body = "x" * site.body or "ok\\n"
+        action = f'respond = {{ status = 200; body = "{body}"; }};'
     elif site.action == "proxy":
         peers = ", ".join(f'{{ address = "{p}"; }}' for p in running.peers)
         parts = (f"upstreams = {{ app = {{ peers = ( {peers} ); "
@@ -59,6 +60,10 @@ def write(running):
     else:
         parts = app(running)
     user = 'user = "www-data";' if os.geteuid() == 0 else ""
+    tls = ""
+    if site.tls:
+        tls = (f'tls = {{ certificate = [ "{running.tools}/cert.pem" ]; '
+               f'key = [ "{running.tools}/key.pem" ]; }};')
     log = f"{directory}/access.log" if running.server.access_log else "none"
     conf = directory / "scalws.conf"
     conf.write_text(f"""{user}
@@ -73,7 +78,7 @@ limits = {{ connections = {site.connections + 64};
 {parts}
 sites = (
   {{ names = [ "www.example.com" ];
-    listen = [ "127.0.0.1:{running.port}" ];
+    listen = [ "127.0.0.1:{running.port}{' tls' if tls else ''}" ]; {tls}
     routes = ( {{ path = "*"; {action} }} );
   }} );
 """)

@@ -38,6 +38,8 @@ class Site:
     connections: int = 1024     # room for so many clients
     retry: bool = False         # a lost peer matters: try another
     http2: bool = False         # spoken with clients, which know it
+    tls: bool = False           # 1.3, by a P-256 certificate, with tickets
+    body: int = 0               # bytes of the answer; 0: a small one
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,8 @@ class Scenario:
     fresh: bool = False         # a connection per request
     path: str = "/"
     counted: bool = True        # instructions and system calls too
+    steps: tuple = (20, 60)     # counted requests of each connection
+    resumed: bool = False       # the TLS sessions of fresh connections
     streams: int = 1            # of HTTP/2, on each connection at a time
 
     def headers(self):
@@ -65,7 +69,10 @@ class Scenario:
 
 RESPOND = Site("respond")
 RESPOND_H2 = Site("respond", http2=True)
+RESPOND_TLS = Site("respond", tls=True)
 PROXY = Site("proxy")
+PROXY_TLS = Site("proxy", tls=True)
+MIB = 1048576
 PROXY_TCP = Site("proxy", transport="tcp")
 PHP = Site("php")
 NODE = Site("node", instances=2)
@@ -104,6 +111,23 @@ SCENARIOS = [
              RESPOND_H2, connections=1, streams=16),
     Scenario("h2-proxy", "HTTP/2, proxied, unix socket, 16 streams",
              replace(PROXY, http2=True), connections=1, streams=16),
+    Scenario("tls", "TLS, fixed answer, small request", RESPOND_TLS),
+    Scenario("tls-proxy", "TLS, proxied, unix socket, kept", PROXY_TLS),
+    Scenario("tls-1m", "TLS, 1 MiB, fixed (of nginx: a file)",
+             replace(RESPOND_TLS, body=MIB), connections=16, steps=(2, 6)),
+    Scenario("tls-1m-proxy", "TLS, 1 MiB, proxied, unix socket",
+             replace(PROXY_TLS, body=MIB), connections=16, steps=(2, 6)),
+    Scenario("tls-fresh", "TLS, a handshake and a fixed answer", RESPOND_TLS,
+             connections=16, fresh=True, steps=(4, 12)),
+    Scenario("tls-resumed", "TLS, a resumed handshake and a fixed answer",
+             RESPOND_TLS, connections=16, fresh=True, resumed=True,
+             steps=(4, 12)),
+    Scenario("tls-h2-one", "HTTP/2 over TLS, fixed answer, one at a time",
+             replace(RESPOND_TLS, http2=True), connections=1),
+    Scenario("tls-h2", "HTTP/2 over TLS, fixed answer, 16 streams",
+             replace(RESPOND_TLS, http2=True), connections=1, streams=16),
+    Scenario("idle-tls", "10,000 idle connections, TLS", RESPOND_TLS,
+             kind="idle", connections=10000),
     Scenario("idle", "10,000 idle connections", Site("respond"), kind="idle",
              connections=10000),
     Scenario("reload", "reload of the configuration under load", PROXY,

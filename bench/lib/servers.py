@@ -110,10 +110,14 @@ class Running:
     def __exit__(self, *_):
         self.stop()
 
+    def url(self, path):
+        scheme = "https" if self.site.tls else "http"
+        return f"{scheme}://127.0.0.1:{self.port}{path}"
+
     def ask(self):
         """The status of one request on its own connection; 0: none."""
-        if self.site.http2:
-            return self.ask_http2()
+        if self.site.http2 or self.site.tls:
+            return self.ask_by_curl()
         try:
             with socket.create_connection(("127.0.0.1", self.port), 5) as s:
                 s.sendall(b"GET %b HTTP/1.1\r\nHost: www.example.com\r\n"
@@ -125,12 +129,15 @@ class Running:
             return 0
         return int(reply[9:12]) if reply.startswith(b"HTTP/1.1 ") else 0
 
-    def ask_http2(self):
-        """nginx of this age knows no HTTP/1 on such a listener."""
+    def ask_by_curl(self):
+        """nginx of this age knows no HTTP/1 on a listener with HTTP/2."""
+        options = ["--insecure"] if self.site.tls else []
+        if self.site.http2:
+            options.append("--http2-prior-knowledge")
         done = subprocess.run(
-            ["curl", "-s", "--http2-prior-knowledge", "-o", "/dev/null",
+            ["curl", "-s", *options, "-o", "/dev/null",
              "-w", "%{http_code}", "-H", "Host: www.example.com",
-             f"http://127.0.0.1:{self.port}{self.path}"],
+             self.url(self.path)],
             stdout=subprocess.PIPE, text=True)
         return int(done.stdout or 0)
 
