@@ -151,11 +151,11 @@ instance_announce(struct instance *instance)
 
 /* True: INSTANCE_DRAINED will come. */
 static bool
-withdraw(struct instance *instance, bool dead)
+withdraw(struct instance *instance)
 {
-	bool waits = instance->announced &&
-		     proxy_proc_withdraw(
-			 instance->app->supervisor->proxy, instance->id, dead);
+	bool waits =
+	    instance->announced &&
+	    proxy_proc_withdraw(instance->app->supervisor->proxy, instance->id);
 
 	instance->announced = false;
 	return waits;
@@ -201,7 +201,7 @@ serve(struct instance *instance)
 static void
 drain(struct instance *instance, const char *why)
 {
-	bool waits = withdraw(instance, false);
+	bool waits = withdraw(instance);
 
 	set_state(instance, INSTANCE_DRAINING, why);
 	if (waits)
@@ -226,7 +226,7 @@ static void
 signal_process(
     struct instance *instance, enum instance_event event, const char *why)
 {
-	withdraw(instance, false);
+	withdraw(instance);
 	readiness_free(&instance->readiness);
 	if (instance->state != INSTANCE_STOPPING)
 		set_state(instance, INSTANCE_STOPPING, why);
@@ -326,8 +326,6 @@ instance_event(
 
 	if (why == NULL)
 		why = "";
-	if (event == INSTANCE_GONE)
-		withdraw(instance, true);
 	switch (action) {
 	case INSTANCE_IGNORE:
 		log_debug("app=%s instance=%llu %s: nothing to do for %s",

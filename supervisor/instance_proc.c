@@ -23,6 +23,7 @@
 #include "supervisor/app.h"
 #include "supervisor/app_log.h"
 #include "supervisor/keeper.h"
+#include "supervisor/proxy_proc.h"
 #include "supervisor/saved.h"
 #include "supervisor/supervisor.h"
 
@@ -365,6 +366,9 @@ on_keeper_exit(pid_t pid, int status, void *arg)
 	snprintf(instance->app->last_exit, sizeof(instance->app->last_exit),
 	    "%s", instance->last_exit);
 	app_pid = instance->pid;
+	proxy_proc_withdraw_dead(instance->app->supervisor->proxy, instance->id,
+	    instance->listen_fd);
+	instance->announced = false;
 	instance_proc_release(instance);
 	if (instance->state == INSTANCE_STARTING || instance->given_up)
 		log_last_words(instance, app_pid);

@@ -14,6 +14,7 @@
 #include "src/base/log.h"
 #include "src/base/mem.h"
 #include "supervisor/backoff.h"
+#include "supervisor/kept_sockets.h"
 #include "supervisor/leases.h"
 #include "supervisor/lost_slots.h"
 #include "supervisor/proxy_counts.h"
@@ -39,6 +40,7 @@ struct proxy_proc {
 	struct leases *leases;
 	struct lost_slots *lost;
 	struct proxy_counts *counts;
+	struct kept_sockets kept;
 	bool upgrading; /* the other one is to take over */
 	proxy_upgraded_cb *on_upgraded;
 	void *upgraded_arg;
@@ -103,6 +105,7 @@ pass_drained(void *arg, uint64_t instance)
 {
 	struct proxy_proc *proxy = arg;
 
+	kept_sockets_close(&proxy->kept, instance);
 	supervisor_on_drained(proxy->supervisor, instance, false);
 }
 
@@ -319,6 +322,7 @@ proxy_proc_new(struct supervisor *supervisor)
 	proxy->leases = leases_new(&leases_ops, proxy);
 	proxy->lost = lost_slots_new(supervisor->base, on_found, proxy);
 	proxy->counts = proxy_counts_new(supervisor);
+	kept_sockets_init(&proxy->kept);
 	return proxy;
 }
 
@@ -333,6 +337,7 @@ proxy_proc_free(struct proxy_proc **proxy_ptr)
 	proxy_gen_free(&proxy->gens[1]);
 	proxy_counts_free(&proxy->counts);
 	lost_slots_free(&proxy->lost);
+	kept_sockets_end(&proxy->kept);
 	leases_free(&proxy->leases);
 	event_free(proxy->timer);
 	mem_free(proxy);
@@ -455,9 +460,19 @@ proxy_proc_announce(
 }
 
 bool
-proxy_proc_withdraw(struct proxy_proc *proxy, uint64_t instance, bool dead)
+proxy_proc_withdraw(struct proxy_proc *proxy, uint64_t instance)
 {
-	return leases_withdraw(proxy->leases, instance, dead);
+	return leases_withdraw(proxy->leases, instance, false);
+}
+
+void
+proxy_proc_withdraw_dead(
+    struct proxy_proc *proxy, uint64_t instance, int listen_fd)
+{
+	if (listen_fd != -1)
+		kept_sockets_add(&proxy->kept, instance, listen_fd);
+	if (!leases_withdraw(proxy->leases, instance, true))
+		kept_sockets_close(&proxy->kept, instance);
 }
 
 void

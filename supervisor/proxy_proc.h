@@ -59,7 +59,12 @@ void proxy_proc_announce(
     struct proxy_proc *proxy, const struct channel_announce *announce);
 /* True: supervisor_on_drained will be called. */
 bool proxy_proc_withdraw(
-    struct proxy_proc *proxy, uint64_t instance, bool dead) MUST_CHECK;
+    struct proxy_proc *proxy, uint64_t instance) MUST_CHECK;
+/* All its processes have ended. Where it listened (-1: not known here) is kept
+ * open, by a copy, until the proxies have seen which connections it had not
+ * accepted: what was asked there is asked of another one. */
+void proxy_proc_withdraw_dead(
+    struct proxy_proc *proxy, uint64_t instance, int listen_fd);
 void proxy_proc_app_state(
     struct proxy_proc *proxy, const struct channel_app *app);
 void proxy_proc_reopen_logs(struct proxy_proc *proxy);

@@ -23,7 +23,6 @@
 /* An app that refuses connections is about to be reported dead: ask again a
  * little later instead of failing. */
 #define RETRY_MS 250
-#define APP_CONNECT_TRIES 6
 
 /* ---- memory ---- */
 
@@ -198,7 +197,7 @@ pool_refused(struct gate *gate, enum pool_failure failure)
 		say_unavailable(gate, failure);
 		return;
 	}
-	if (gate->route->is_app && gate->tries < APP_CONNECT_TRIES) {
+	if (gate->route->is_app && gate->tries < GATEWAY_APP_TRIES_MAX) {
 		timer_arm(worker, timer_class_of(worker, RETRY_MS, on_retry),
 		    &gate->timer);
 		return;
@@ -316,6 +315,9 @@ gate_failed(struct gate *gate, const struct uconn *uconn,
 		return;
 	}
 	log_failure(gate, again, why);
+	/* Before the client can know of it and ask again. */
+	if (failure == EXCHANGE_CLOSED || failure == EXCHANGE_TRUNCATED)
+		peer_broke_off(mine->peer, clock_now_ms());
 	peer_count(mine->peer, gate->gateway->worker->index, true);
 	gate_drop_attempt(gate);
 	pool_close(gate->gateway->worker->slots[WORKER_POOL], &mine,

@@ -221,6 +221,7 @@ on_dead(struct uconn *uconn)
 {
 	struct gate *gate = uconn->owner;
 	struct exchange *exchange = &gate->attempt->exchange;
+	enum exchange_failure failure;
 
 	if (gate->tunnel) {
 		gate_tunnel_dead(gate);
@@ -229,10 +230,14 @@ on_dead(struct uconn *uconn)
 	/* What it said before it died is read first; then its end is seen. */
 	if (!io_looks_alive(&uconn->io))
 		return;
+	if (exchange->got_bytes)
+		failure = EXCHANGE_TRUNCATED;
+	else if (uconn_is_unread(uconn))
+		failure = EXCHANGE_UNTAKEN;
+	else
+		failure = EXCHANGE_CLOSED;
 	exchange->ops->cancel(exchange);
-	gate_failed(gate, uconn,
-	    exchange->got_bytes ? EXCHANGE_TRUNCATED : EXCHANGE_CLOSED,
-	    "its process died");
+	gate_failed(gate, uconn, failure, "its process died");
 }
 
 void

@@ -7,11 +7,16 @@
 bool
 gateway_may_retry(const struct attempt_end *end)
 {
+	unsigned tries_max = end->failure == EXCHANGE_UNTAKEN
+				 ? GATEWAY_APP_TRIES_MAX
+				 : GATEWAY_TRIES_MAX;
+
 	if (end->is_answered || end->got_bytes || !end->is_whole ||
-	    end->tries >= GATEWAY_TRIES_MAX)
+	    end->tries >= tries_max)
 		return false;
 	switch (end->failure) {
 	case EXCHANGE_CONNECT:
+	case EXCHANGE_UNTAKEN:
 		return true;
 	case EXCHANGE_CLOSED:
 		if (!end->sent_bytes)

@@ -12,6 +12,8 @@
 #include "proxy/upstream/exchange.h"
 
 #define GATEWAY_TRIES_MAX 3
+/* When it is certain that no process of an app has seen it. */
+#define GATEWAY_APP_TRIES_MAX 6
 
 struct attempt_end {
 	enum exchange_failure failure;
@@ -25,7 +27,8 @@ struct attempt_end {
 };
 
 /* Repeated only when nothing of an answer came, the body is still here, and
- * either nothing was sent, or repeating does no harm and the connection had
+ * either nothing was sent (or seen), or repeating does no harm and the
+ * connection had
  * been kept, so that it may just have been too old. A fresh one that was closed
  * without an answer may mean that the request itself kills the process. */
 bool gateway_may_retry(const struct attempt_end *end);

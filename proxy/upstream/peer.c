@@ -13,6 +13,8 @@
 /* A peer that fails is avoided for this long, doubling up to the second. */
 #define AVOID_MS 500
 #define AVOID_MAX_MS 15000
+/* The kernel closes what a dead process had open within this. */
+#define DOUBT_MS 1000
 
 struct peer *
 peer_new(struct upstream *upstream, const struct addr *addr, uint32_t cap)
@@ -264,6 +266,12 @@ peer_failed(struct peer *peer, int64_t now_ms)
 		avoid_ms = (int64_t)AVOID_MS << fails;
 	atomic_store(&peer->avoid_until_ms, now_ms + avoid_ms);
 	return fails;
+}
+
+void
+peer_broke_off(struct peer *peer, int64_t now_ms)
+{
+	atomic_store(&peer->doubt_until_ms, now_ms + DOUBT_MS);
 }
 
 struct peer_set *

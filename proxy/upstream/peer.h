@@ -56,6 +56,7 @@ struct peer {
 	_Atomic bool withdrawn, drained_told, quiet_told;
 	_Atomic unsigned fails;         /* in a row */
 	_Atomic int64_t avoid_until_ms; /* monotonic; passive health */
+	_Atomic int64_t doubt_until_ms; /* its process may be dying */
 	struct peer_local local[];      /* per worker */
 };
 
@@ -101,6 +102,15 @@ void peer_withdraw(struct peer *peer);
  * doubles each time; returns how often it had failed in a row before. It
  * worked: forget that. */
 unsigned peer_failed(struct peer *peer, int64_t now_ms);
+/* It broke off instead of answering: a process that ends closes one connection
+ * after the other, so for a while its kept ones prove nothing. */
+void peer_broke_off(struct peer *peer, int64_t now_ms);
+static inline bool
+peer_is_doubtful(const struct peer *peer, int64_t now_ms)
+{
+	return atomic_load_explicit(
+		   &peer->doubt_until_ms, memory_order_relaxed) > now_ms;
+}
 static inline void
 peer_worked(struct peer *peer)
 {

@@ -85,7 +85,7 @@ take_idle(struct pool *pool, struct peer *peer, bool fresh, bool careful)
 {
 	struct uconn *uconn;
 
-	if (fresh)
+	if (fresh || (careful && peer_is_doubtful(peer, clock_now_ms())))
 		return NULL;
 	while ((uconn = uconn_newest_idle(peer, pool->worker->index)) != NULL) {
 		if (LIKELY(!careful && !uconn->is_suspect) ||

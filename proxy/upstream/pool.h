@@ -55,7 +55,8 @@ struct pool_ask {
 	const struct addr *client; /* whom it is for: fairness of the queue */
 	bool fresh;                /* no kept connection: one just failed */
 	/* The request cannot be sent twice: look whether a kept connection is
-	 * still alive before it is used. */
+	 * still alive before it is used, and use none of a peer that has just
+	 * broken off. */
 	bool careful;
 };
 

@@ -6,8 +6,10 @@
 #include "proxy/upstream/uconn.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <netinet/tcp.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -194,6 +196,16 @@ uconn_end(struct uconn *uconn)
 		return;
 	watch_ending(uconn, UCONN_ENDING);
 	io_shutdown(&uconn->io);
+}
+
+bool
+uconn_is_unread(const struct uconn *uconn)
+{
+	int bytes = 0;
+
+	/* unix(7); of TCP the number means something else */
+	return uconn->peer->addr.u.sa.sa_family == AF_UNIX &&
+	       ioctl(uconn->io.fd, SIOCOUTQ, &bytes) == 0 && bytes > 0;
 }
 
 /* ---- lists ---- */

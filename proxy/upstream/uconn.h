@@ -104,6 +104,9 @@ void uconn_free(struct uconn *uconn);
 void uconn_drain(struct uconn *uconn);
 /* Report the process behind one that ends or drains, now; another: nothing. */
 void uconn_condemn(struct uconn *uconn);
+/* Is something of what we wrote still unread? False when we cannot know. When
+ * its process is dead and the connection is not, nobody has accepted it. */
+bool uconn_is_unread(const struct uconn *uconn) MUST_CHECK;
 /* Use up bytes of such an answer; false: they are none. */
 bool uconn_skip(struct uconn *uconn, const char *from, size_t len) MUST_CHECK;
 /* Move between the lists, with the counts that belong to it. */

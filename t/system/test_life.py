@@ -71,6 +71,37 @@ def test_kill_9_of_an_instance(daemon, port, case):
     assert re.search(rf"{victim}.*(signal 9|SIGKILL|Killed)", one.log())
 
 
+@pytest.mark.parametrize("processes", [1, 2] if scalws.LONG else [1])
+def test_what_a_dead_process_never_took_is_repeated(daemon, port, processes):
+    """Its socket takes connections as long as nobody has noticed: here the
+    keeper sleeps meanwhile. The app saw none of these requests, so even a
+    POST goes to another process, and its client only waits."""
+    one = daemon({"workers": 2, **one_app(BY_NAME["http"], port,
+                                          processes=processes)})
+    victim = one.wait_running("app")[0]
+    keeper = scalws.process_table()[victim][0]
+    clients = [Client(port) for _ in range(8)]
+    try:
+        os.kill(keeper, signal.SIGSTOP)
+        os.kill(victim, signal.SIGKILL)
+        wait_for(lambda: not scalws.alive(victim), 5)
+        for i, client in enumerate(clients):
+            if i % 2:
+                client.request("POST", f"/echo?{i}", body=b"x" * 5000)
+            else:
+                client.request("GET", f"/echo?{i}")
+        wait_for(lambda: one.app("app")["in_flight"] >= (2 if processes > 1
+                                                 else len(clients)), 10)
+    finally:
+        os.kill(keeper, signal.SIGCONT)
+    for i, client in enumerate(clients):
+        seen = client.response().json()
+        assert seen["query"] == str(i)
+        assert seen["body_length"] == (5000 if i % 2 else 0)
+        client.close()
+    assert victim not in one.wait_running("app")
+
+
 def test_requests_in_flight_at_a_crash_are_named(daemon, port, apps):
     """With the pid and the signal."""
     one = serve(daemon, port, misbehave(apps))

@@ -35,6 +35,10 @@ static const struct {
 } attempts[] = {
 	{ { EXCHANGE_CONNECT, 1, WHOLE }, true },
 	{ { EXCHANGE_CONNECT, 3, WHOLE, IDEMPOTENT }, false },
+	/* No process has seen it. */
+	{ { EXCHANGE_UNTAKEN, 5, WHOLE, SENT }, true },
+	{ { EXCHANGE_UNTAKEN, 6, WHOLE, SENT }, false },
+	{ { EXCHANGE_UNTAKEN, 1, SENT, IDEMPOTENT }, false },
 	/* A kept connection was too old. */
 	{ { EXCHANGE_CLOSED, 1, WHOLE, KEPT, SENT, IDEMPOTENT }, true },
 	{ { EXCHANGE_CLOSED, 2, WHOLE, KEPT, SENT, IDEMPOTENT }, true },
