@@ -104,9 +104,19 @@ void
 app_log_free(struct app_log **log_ptr)
 {
 	struct app_log *log = *log_ptr;
+	struct list *node;
 
 	if (log == NULL)
 		return;
+	while ((node = list_first(&log->followers)) != NULL) {
+		struct app_follower *follower =
+		    LIST_ENTRY(node, struct app_follower, node);
+		app_log_follow_cb *on_line = follower->on_line;
+		void *arg = follower->arg;
+
+		app_log_unfollow(&follower);
+		on_line((struct str){ NULL, 0 }, arg);
+	}
 	list_remove(&log->room.node);
 	if (log->stall != NULL)
 		event_free(log->stall);
@@ -128,6 +138,18 @@ bool
 app_log_is_written(struct app_log *log)
 {
 	return log_file_is_written(log->file);
+}
+
+uint64_t
+app_log_lost(struct app_log *log)
+{
+	return log_file_lost(log->file);
+}
+
+void
+app_log_add_lost(struct app_log *log, uint64_t lines)
+{
+	log_file_add_lost(log->file, lines);
 }
 
 static void

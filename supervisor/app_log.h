@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "src/base/compiler.h"
@@ -46,9 +47,12 @@ void app_log_last(
 const char *app_log_path(const struct app_log *log);
 /* Is everything taken so far in the file? */
 bool app_log_is_written(struct app_log *log);
+/* See log_file_lost. */
+uint64_t app_log_lost(struct app_log *log);
+void app_log_add_lost(struct app_log *log, uint64_t lines);
 
-/* Every line, as it comes, without newline. The follower must not free the
- * log. */
+/* Every line, as it comes, without newline; at last a NULL when the log is
+ * freed: then it follows no more. The follower must not free the log. */
 typedef void app_log_follow_cb(struct str line, void *arg);
 struct app_follower; /* opaque */
 struct app_follower *app_log_follow(

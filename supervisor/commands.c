@@ -331,7 +331,7 @@ logs(struct control_client *client, const struct control_request *request)
 	}
 	app = named_app(client, request->args[0]);
 	if (app != NULL)
-		log_tail_answer(client, app->log, (size_t)lines, follow == 1);
+		log_tail_answer(client, app, (size_t)lines, follow == 1);
 }
 
 static const struct {

@@ -22,6 +22,7 @@
 #include "src/base/log.h"
 #include "src/base/mem.h"
 #include "supervisor/commands.h"
+#include "supervisor/saved.h"
 #include "supervisor/supervisor.h"
 
 #define CLIENTS_MAX 64
@@ -30,6 +31,8 @@
 #define ANSWER_MS 60000  /* the last of the answer must be read by then */
 #define OUT_MAX (4 * 1024 * 1024)
 #define BACKLOG 128
+/* Of an answer that is not read yet: more is not handed on. */
+#define LAG_MAX (256 * 1024)
 
 struct control_server {
 	struct supervisor *supervisor;
@@ -46,7 +49,8 @@ struct control_client {
 	int fd;
 	uid_t uid;
 	struct event *readable, *writable, *timer;
-	bool asked, ended, may_cut;
+	bool asked, ended;
+	char *follows; /* the log of an app, or NULL */
 	size_t in_len;
 	char in[CONTROL_LINE_MAX + 1];
 	struct strbuf out;
@@ -70,6 +74,7 @@ free_client(struct control_client *client)
 	event_free(client->timer);
 	fd_close(&client->fd);
 	strbuf_free(&client->out);
+	mem_free(client->follows);
 	mem_free(client);
 }
 
@@ -405,9 +410,21 @@ control_server_free(struct control_server **server_ptr)
 /* ---- handed on to another process ---- */
 
 void
-control_may_cut(struct control_client *client)
+control_follows(struct control_client *client, const char *app)
 {
-	client->may_cut = true;
+	client->follows = mem_strdup(app);
+}
+
+static bool
+is_waiting(const struct control_client *client)
+{
+	return client->asked && !client->ended && client->follows == NULL;
+}
+
+static bool
+lags(const struct control_client *client)
+{
+	return client->out.len - client->sent > LAG_MAX;
 }
 
 bool
@@ -421,7 +438,7 @@ control_server_is_busy(
 		const struct control_client *one =
 		    LIST_ENTRY(node, struct control_client, node);
 
-		if (one != client && one->asked && !one->ended && !one->may_cut)
+		if (one != client && is_waiting(one))
 			return true;
 	}
 	return false;
@@ -438,7 +455,7 @@ control_server_cut(
 		struct control_client *one =
 		    LIST_ENTRY(node, struct control_client, node);
 
-		if (one == client)
+		if (one == client || (!is_waiting(one) && !lags(one)))
 			continue;
 		if (!one->ended) {
 			control_printf(
@@ -449,22 +466,50 @@ control_server_cut(
 	}
 }
 
+static void
+save_client(const struct control_client *client, struct saved_client *to)
+{
+	to->fd = client->fd;
+	to->uid = (uint32_t)client->uid;
+	to->asked = client->asked;
+	to->ended = client->ended;
+	to->in_len = client->asked ? 0 : client->in_len;
+	to->in = mem_memdup0(client->in, to->in_len);
+	to->out_len = client->out.len - client->sent;
+	to->out =
+	    mem_memdup0(to->out_len == 0 ? "" : client->out.ptr + client->sent,
+		to->out_len);
+	to->follows =
+	    mem_strdup(client->follows == NULL ? "" : client->follows);
+}
+
+void
+control_server_save(const struct control_server *server,
+    const struct control_client *client, struct saved_client **clients,
+    uint32_t *n)
+{
+	struct list *node;
+
+	*n = 0;
+	*clients = mem_alloc_array(server->n_clients + 1, sizeof(**clients));
+	LIST_FOREACH(node, &server->clients)
+	{
+		const struct control_client *one =
+		    LIST_ENTRY(node, struct control_client, node);
+		struct saved_client *to = &(*clients)[*n];
+
+		if (one != client && (is_waiting(one) || lags(one)))
+			continue;
+		save_client(one, to);
+		to->waits = one == client;
+		(*n)++;
+	}
+}
+
 int
 control_server_fd(const struct control_server *server)
 {
 	return server->fd;
-}
-
-int
-control_client_fd(const struct control_client *client)
-{
-	return client->fd;
-}
-
-uid_t
-control_client_uid(const struct control_client *client)
-{
-	return client->uid;
 }
 
 struct control_server *
@@ -482,10 +527,20 @@ control_server_adopt(
 }
 
 struct control_client *
-control_client_adopt(struct control_server *server, int fd, uid_t uid)
+control_client_adopt(
+    struct control_server *server, const struct saved_client *from)
 {
-	struct control_client *client = new_client(server, fd, uid);
+	struct control_client *client =
+	    new_client(server, from->fd, (uid_t)from->uid);
 
-	client->asked = true;
+	client->asked = from->asked;
+	client->ended = from->ended;
+	memcpy(client->in, from->in, from->in_len);
+	client->in_len = from->in_len;
+	strbuf_add(&client->out, from->out, from->out_len);
+	if (from->out_len > 0)
+		event_add(client->writable, NULL);
+	if (!client->asked || client->ended)
+		set_timer(client, client->asked ? ANSWER_MS : REQUEST_MS);
 	return client;
 }

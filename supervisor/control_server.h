@@ -7,6 +7,7 @@
 #define SUPERVISOR_CONTROL_SERVER_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "src/base/compiler.h"
@@ -43,26 +44,31 @@ typedef void control_gone_cb(struct control_client *client, void *arg);
 void control_on_gone(
     struct control_client *client, control_gone_cb *on_gone, void *arg);
 
-/* A follower of a log, which an upgrade may cut off. */
-void control_may_cut(struct control_client *client);
+/* It follows the log of this app: nothing but lines comes any more, and who
+ * takes over can go on with that. */
+void control_follows(struct control_client *client, const char *app);
 
 /* ---- for who hands the socket on to another process ---- */
 
-/* Does anybody wait for an answer, besides `client` and those who may be cut
- * off? */
+struct saved_client;
+
+/* Does anybody wait for an answer, besides `client` and who follows a log? */
 bool control_server_is_busy(
     const struct control_server *server, const struct control_client *client);
-/* All but `client` are told to ask again. */
+/* Those who cannot be handed on (who wait for an answer, or do not read it) are
+ * told to ask again. */
 void control_server_cut(
     struct control_server *server, const struct control_client *client);
+/* All others; `client` waits for the end of the upgrade. */
+void control_server_save(const struct control_server *server,
+    const struct control_client *client, struct saved_client **clients,
+    uint32_t *n);
 int control_server_fd(const struct control_server *server);
-int control_client_fd(const struct control_client *client);
-uid_t control_client_uid(const struct control_client *client);
 /* The socket that was bound before; no error. */
 struct control_server *control_server_adopt(
     struct supervisor *supervisor, const struct conf *conf, int fd) MUST_CHECK;
-/* A connection that waits for its answer. */
+/* One of its connections. Who followed a log must be given one again. */
 struct control_client *control_client_adopt(
-    struct control_server *server, int fd, uid_t uid) MUST_CHECK;
+    struct control_server *server, const struct saved_client *from) MUST_CHECK;
 
 #endif

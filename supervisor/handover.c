@@ -25,6 +25,7 @@
 #include "supervisor/instance.h"
 #include "supervisor/instance_proc.h"
 #include "supervisor/listen_fds.h"
+#include "supervisor/log_tail.h"
 #include "supervisor/proxy_proc.h"
 #include "supervisor/readiness.h"
 #include "supervisor/saved.h"
@@ -37,8 +38,6 @@
 static const char *
 instance_obstacle(const struct instance *instance)
 {
-	if (instance->state == INSTANCE_STARTING)
-		return "an app is being started";
 	if (!instance_proc_is_flushed(instance))
 		return "a keeper does not listen";
 	return NULL;
@@ -50,8 +49,8 @@ app_obstacle(const struct app *app)
 	const char *obstacle = NULL;
 	struct list *node;
 
-	if (app->rolling || app->roll_wish || !list_is_empty(&app->waiters))
-		return "an app is being started, stopped or restarted";
+	if (!list_is_empty(&app->waiters))
+		return "somebody waits for an app to start, stop or restart";
 	if (app->removed || app->ending)
 		return "an app that was removed is being stopped";
 	if (!app_log_is_written(app->log))
@@ -121,6 +120,7 @@ take_instance(const struct instance *instance, struct saved_instance *to)
 	to->generation = instance->generation;
 	to->chance = instance->chance;
 	to->wanted = instance->wanted;
+	to->trial = instance->trial;
 	to->is_old = instance->is_old;
 	to->given_up = instance->given_up;
 	to->retiring = instance->retiring;
@@ -134,10 +134,10 @@ take_instance(const struct instance *instance, struct saved_instance *to)
 	to->ready_at_ms = instance->ready_at_ms;
 	to->link_fd =
 	    instance->link == NULL ? -1 : frame_link_fd(instance->link);
-	to->watch_fd = -1;
+	to->notify_fd = -1;
 	if (instance->readiness != NULL)
-		to->watch_fd =
-		    readiness_notify_fd(instance->readiness, &to->watch_uid);
+		to->notify_fd =
+		    readiness_notify_fd(instance->readiness, &to->notify_uid);
 	to->listen_fd = instance->listen_fd;
 	to->status_fd = instance->status_fd;
 	to->port = instance->port;
@@ -174,6 +174,10 @@ take_app(const struct app *app, struct saved_app *to)
 	to->name = mem_strdup(app->name);
 	to->stopped = app->stopped;
 	to->before_done = app->before_done;
+	to->rolling = app->rolling;
+	to->roll_wish = app->roll_wish;
+	to->roll_all = app->roll_all;
+	to->lost_lines = app_log_lost(app->log);
 	copy_text(to->env_problem, app->env_problem);
 	to->generation = app->generation;
 	to->scale = app->scale;
@@ -220,7 +224,6 @@ handover_take(const struct supervisor *supervisor, struct saved *saved)
 	saved->started_ms = supervisor->started_ms;
 	saved->told_ready = supervisor->told_ready;
 	saved->told_port = supervisor->told_port;
-	saved->client_fd = -1;
 	saved->why = mem_strdup("");
 	saved->conf = flatten(supervisor->hold->conf, &saved->conf_len);
 	saved->first = flatten(supervisor->first->conf, &saved->first_len);
@@ -317,6 +320,7 @@ give_instance(struct app *app, const struct saved_instance *from)
 	instance->generation = from->generation;
 	instance->chance = from->chance;
 	instance->wanted = from->wanted;
+	instance->trial = from->trial;
 	instance->is_old = from->is_old;
 	instance->given_up = from->given_up;
 	instance->retiring = from->retiring;
@@ -327,7 +331,6 @@ give_instance(struct app *app, const struct saved_instance *from)
 		return -1;
 	if (instance_proc_adopt(instance, from) == -1)
 		return -1;
-	instance_watch(instance, from->watch_fd, (uid_t)from->watch_uid);
 	instance_describe(instance, &announce);
 	if (from->announced || from->drains)
 		proxy_proc_adopt_instance(
@@ -345,6 +348,10 @@ give_app(struct supervisor *supervisor, const struct saved_app *from)
 	supervisor->apps[supervisor->n_apps++] = app;
 	app->stopped = from->stopped;
 	app->before_done = from->before_done;
+	app->rolling = from->rolling;
+	app->roll_wish = from->roll_wish;
+	app->roll_all = from->roll_all;
+	app_log_add_lost(app->log, from->lost_lines);
 	snprintf(app->env_problem, sizeof(app->env_problem), "%s",
 	    from->env_problem);
 	app->generation = from->generation;
@@ -392,4 +399,23 @@ handover_give(struct supervisor *supervisor, const struct saved *saved)
 		if (give_app(supervisor, &saved->apps[i]) == -1)
 			return -1;
 	return 0;
+}
+
+struct control_client *
+handover_give_clients(struct supervisor *supervisor, const struct saved *saved)
+{
+	struct control_client *waiting = NULL;
+
+	for (uint32_t i = 0; i < saved->n_clients; i++) {
+		const struct saved_client *from = &saved->clients[i];
+		struct control_client *client =
+		    control_client_adopt(supervisor->control, from);
+		struct app *app = app_find(supervisor, from->follows);
+
+		if (app != NULL)
+			log_tail_resume(client, app);
+		if (from->waits)
+			waiting = client;
+	}
+	return waiting;
 }

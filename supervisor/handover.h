@@ -8,6 +8,7 @@
 #include "src/base/compiler.h"
 
 struct conf;
+struct control_client;
 struct saved;
 struct supervisor;
 
@@ -26,6 +27,10 @@ const char *handover_check_fds(
     const struct saved *saved, const int *fds, size_t n_fds) MUST_CHECK;
 /* The supervisor has its loop, its process table and its log writer. */
 int handover_give(
+    struct supervisor *supervisor, const struct saved *saved) MUST_CHECK;
+/* After that. Returns the one that waits for the end of the upgrade, or NULL.
+ */
+struct control_client *handover_give_clients(
     struct supervisor *supervisor, const struct saved *saved) MUST_CHECK;
 
 #endif

@@ -170,15 +170,10 @@ on_silent(void *arg)
 }
 
 void
-instance_watch(struct instance *instance, int fd, uid_t uid)
+instance_watch(struct instance *instance)
 {
-	int watchdog_ms = instance->app->conf->watchdog_ms;
-
-	if (fd == -1 || watchdog_ms == 0)
-		fd_close(&fd);
-	else
-		instance->readiness = readiness_adopt(instance->app->supervisor,
-		    fd, uid, watchdog_ms, on_silent, instance);
+	if (instance->readiness != NULL)
+		readiness_watch(instance->readiness, on_silent);
 }
 
 static void

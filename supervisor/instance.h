@@ -79,8 +79,8 @@ void instance_kill(struct instance *instance, const char *why);
 void instance_event(
     struct instance *instance, enum instance_event event, const char *why);
 
-/* Its watchdog speaks there (taken over); -1: it has none. */
-void instance_watch(struct instance *instance, int fd, uid_t uid);
+/* It runs, and its watchdog was heard of in the process before this one. */
+void instance_watch(struct instance *instance);
 /* What the proxies are to know of it. */
 struct channel_announce;
 void instance_describe(

@@ -385,25 +385,23 @@ on_ready(unsigned at, void *arg)
 	instance_event(instance, INSTANCE_READY, NULL);
 }
 
-static struct readiness *
-plan_readiness(struct instance *instance, const struct account *account)
+static void
+plan_readiness(
+    const struct instance *instance, uid_t uid, struct readiness_plan *plan)
 {
 	const struct conf_app *conf = instance->app->conf;
-	struct readiness_plan plan;
 
-	memset(&plan, 0, sizeof(plan));
-	plan.probe = conf->http;
-	plan.protocol = instance->traits.protocol;
-	plan.path = instance->traits.probe_path;
-	plan.host = conf->probe.host == NULL ? "localhost" : conf->probe.host;
-	memcpy(plan.addrs, instance->addrs, sizeof(plan.addrs));
-	plan.n_addrs = instance->n_addrs;
-	plan.status = conf->probe.status;
-	plan.notify = instance->traits.notify;
-	plan.watchdog_ms = conf->watchdog_ms;
-	plan.uid = account->priv.uid;
-	return readiness_new(
-	    instance->app->supervisor, &plan, on_ready, instance);
+	memset(plan, 0, sizeof(*plan));
+	plan->probe = conf->http;
+	plan->protocol = instance->traits.protocol;
+	plan->path = instance->traits.probe_path;
+	plan->host = conf->probe.host == NULL ? "localhost" : conf->probe.host;
+	memcpy(plan->addrs, instance->addrs, sizeof(plan->addrs));
+	plan->n_addrs = instance->n_addrs;
+	plan->status = conf->probe.status;
+	plan->notify = instance->traits.notify;
+	plan->watchdog_ms = conf->watchdog_ms;
+	plan->uid = uid;
 }
 
 /* stdout and stderr: our ends become app_pipes, the app's ends go to `ends`. */
@@ -468,6 +466,7 @@ int
 instance_proc_start(struct instance *instance, char *why, size_t why_size)
 {
 	int spec_fd = -1, config_fd = -1, ends[2] = { -1, -1 };
+	struct readiness_plan plan;
 	struct account account;
 	int result = -1;
 
@@ -485,7 +484,9 @@ instance_proc_start(struct instance *instance, char *why, size_t why_size)
 		    strerror(errno));
 		return -1;
 	}
-	instance->readiness = plan_readiness(instance, &account);
+	plan_readiness(instance, account.priv.uid, &plan);
+	instance->readiness =
+	    readiness_new(instance->app->supervisor, &plan, on_ready, instance);
 	if (describe(instance, &account, &spec_fd, &config_fd, why, why_size) ==
 	    0) {
 		if (make_pipes(instance, ends) == 0)
@@ -557,6 +558,27 @@ instance_proc_is_flushed(const struct instance *instance)
 	       !frame_link_wants_write(instance->link);
 }
 
+/* It is not ready, or has a watchdog. */
+static void
+adopt_readiness(struct instance *instance, const struct saved_instance *from)
+{
+	bool starts = instance->state == INSTANCE_STARTING;
+	struct readiness_plan plan;
+	int fd = from->notify_fd;
+
+	plan_readiness(instance, (uid_t)from->notify_uid, &plan);
+	if (!starts && (fd == -1 || plan.watchdog_ms == 0)) {
+		fd_close(&fd);
+		return;
+	}
+	instance->readiness = readiness_adopt(
+	    instance->app->supervisor, &plan, fd, on_ready, instance);
+	if (!starts)
+		instance_watch(instance);
+	else if (instance->pid > 0)
+		readiness_begin(instance->readiness);
+}
+
 int
 instance_proc_adopt(
     struct instance *instance, const struct saved_instance *from)
@@ -576,6 +598,7 @@ instance_proc_adopt(
 	for (int i = 0; i < 2; i++)
 		instance->pipes[i] =
 		    app_pipe_adopt(app->log, &from->pipes[i], instance->pid);
+	adopt_readiness(instance, from);
 	if (instance->keeper == 0)
 		return 0;
 	process_adopt(app->supervisor->processes, instance->keeper,

@@ -14,6 +14,7 @@
 
 #include "src/base/fdutil.h"
 #include "src/base/mem.h"
+#include "supervisor/app.h"
 #include "supervisor/app_log.h"
 #include "supervisor/control_server.h"
 #include "supervisor/supervisor.h"
@@ -24,9 +25,10 @@
 
 struct tail {
 	struct control_client *client;
-	struct app_log *log;
+	struct app *app;
 	size_t lines;
 	bool follow;
+	bool has_begun; /* what was there before is said */
 	int tries;
 	struct event *timer;
 	struct app_follower *follower;
@@ -96,8 +98,19 @@ static void
 on_line(struct str line, void *arg)
 {
 	struct tail *tail = arg;
+	struct control_client *client = tail->client;
 
-	control_say(tail->client, 'o', line);
+	if (line.ptr != NULL) {
+		if (tail->has_begun)
+			control_say(client, 'o', line);
+		return;
+	}
+	/* The log is gone. */
+	tail->follower = NULL;
+	control_on_gone(client, NULL, NULL);
+	control_printf(client, 'e', "%s is no more", tail->app->name);
+	control_end(client, CONTROL_FAILED);
+	free_tail(tail);
 }
 
 static void
@@ -108,21 +121,22 @@ on_timer(evutil_socket_t fd, short what, void *arg)
 	struct control_client *client = tail->client;
 	struct strbuf text = STRBUF_EMPTY;
 
-	if (!app_log_is_written(tail->log) && tail->tries++ < CATCH_UP_TRIES) {
+	const char *path = app_log_path(tail->app->log);
+
+	if (!app_log_is_written(tail->app->log) &&
+	    tail->tries++ < CATCH_UP_TRIES) {
 		event_add(tail->timer, &soon);
 		return;
 	}
 	/* No file: it has printed nothing yet. */
-	if (log_tail_read(app_log_path(tail->log), tail->lines, &text) == -1 &&
-	    errno != ENOENT)
-		control_printf(client, 'e', "%s: %s", app_log_path(tail->log),
-		    strerror(errno));
+	if (log_tail_read(path, tail->lines, &text) == -1 && errno != ENOENT)
+		control_printf(client, 'e', "%s: %s", path, strerror(errno));
 	if (text.len > 0)
 		control_say(client, 'o', (struct str){ text.ptr, text.len });
 	strbuf_free(&text);
 	if (tail->follow) {
-		control_may_cut(client);
-		tail->follower = app_log_follow(tail->log, on_line, tail);
+		control_follows(client, tail->app->name);
+		tail->has_begun = true;
 		return;
 	}
 	control_on_gone(client, NULL, NULL);
@@ -130,18 +144,34 @@ on_timer(evutil_socket_t fd, short what, void *arg)
 	free_tail(tail);
 }
 
-void
-log_tail_answer(struct control_client *client, struct app_log *log,
-    size_t lines, bool follow)
+static struct tail *
+new_tail(struct control_client *client, struct app *app)
 {
 	struct tail *tail = mem_alloc(sizeof(*tail));
 
 	tail->client = client;
-	tail->log = log;
-	tail->lines = lines;
-	tail->follow = follow;
+	tail->app = app;
 	tail->timer =
 	    evtimer_new(control_supervisor(client)->base, on_timer, tail);
+	tail->follower = app_log_follow(app->log, on_line, tail);
 	control_on_gone(client, on_gone, tail);
+	return tail;
+}
+
+void
+log_tail_answer(
+    struct control_client *client, struct app *app, size_t lines, bool follow)
+{
+	struct tail *tail = new_tail(client, app);
+
+	tail->lines = lines;
+	tail->follow = follow;
 	event_active(tail->timer, EV_TIMEOUT, 0);
+}
+
+void
+log_tail_resume(struct control_client *client, struct app *app)
+{
+	new_tail(client, app)->has_begun = true;
+	control_follows(client, app->name);
 }

@@ -11,15 +11,17 @@
 #include "src/base/compiler.h"
 #include "src/base/strbuf.h"
 
-struct app_log;
+struct app;
 struct control_client;
 
 #define LOG_TAIL_MAX 100000
 
 /* Answer with the last `lines` of the file; with `follow` go on until the
  * client leaves. Ends with control_end. */
-void log_tail_answer(struct control_client *client, struct app_log *log,
-    size_t lines, bool follow);
+void log_tail_answer(
+    struct control_client *client, struct app *app, size_t lines, bool follow);
+/* Go on following, with the next line that comes. */
+void log_tail_resume(struct control_client *client, struct app *app);
 
 /* Append the last `lines` lines of the file to `to`, at most about 1 MiB of
  * them. -1 with errno. */

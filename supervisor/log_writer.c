@@ -552,3 +552,23 @@ log_file_is_written(struct log_file *file)
 	pthread_mutex_unlock(&file->writer->lock);
 	return written;
 }
+
+uint64_t
+log_file_lost(struct log_file *file)
+{
+	uint64_t lost;
+
+	/* The thread does not touch it without having work. */
+	pthread_mutex_lock(&file->writer->lock);
+	lost = file->dropped + (file->writing ? 0 : file->lost);
+	pthread_mutex_unlock(&file->writer->lock);
+	return lost;
+}
+
+void
+log_file_add_lost(struct log_file *file, uint64_t lines)
+{
+	pthread_mutex_lock(&file->writer->lock);
+	file->dropped += lines;
+	pthread_mutex_unlock(&file->writer->lock);
+}

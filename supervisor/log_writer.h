@@ -56,5 +56,9 @@ void log_file_add(struct log_file *file, const char *text, size_t len);
  * one. */
 bool log_file_is_full(struct log_file *file);
 bool log_file_is_written(struct log_file *file);
+/* Lines that were lost and are not told in the file yet, for who takes over
+ * (only when it is written); and told there, when it has. */
+uint64_t log_file_lost(struct log_file *file);
+void log_file_add_lost(struct log_file *file, uint64_t lines);
 
 #endif

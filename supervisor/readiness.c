@@ -223,8 +223,8 @@ open_notify(struct readiness *readiness)
 	return hear_notify(readiness);
 }
 
-struct readiness *
-readiness_new(struct supervisor *supervisor, const struct readiness_plan *plan,
+static struct readiness *
+make(struct supervisor *supervisor, const struct readiness_plan *plan,
     readiness_cb *on_ready, void *arg)
 {
 	struct readiness *readiness = mem_alloc(sizeof(*readiness));
@@ -239,6 +239,15 @@ readiness_new(struct supervisor *supervisor, const struct readiness_plan *plan,
 	readiness->pause_ms = PAUSE_FIRST_MS;
 	readiness->notify_fd = -1;
 	readiness->timer = evtimer_new(supervisor->base, on_timer, readiness);
+	return readiness;
+}
+
+struct readiness *
+readiness_new(struct supervisor *supervisor, const struct readiness_plan *plan,
+    readiness_cb *on_ready, void *arg)
+{
+	struct readiness *readiness = make(supervisor, plan, on_ready, arg);
+
 	/* Without it there is still the probe. */
 	if ((plan->notify || plan->watchdog_ms > 0) &&
 	    open_notify(readiness) == -1) {
@@ -283,20 +292,15 @@ readiness_notify_fd(const struct readiness *readiness, uint32_t *uid)
 }
 
 struct readiness *
-readiness_adopt(struct supervisor *supervisor, int fd, uid_t uid,
-    int watchdog_ms, readiness_silent_cb *on_silent, void *arg)
+readiness_adopt(struct supervisor *supervisor,
+    const struct readiness_plan *plan, int fd, readiness_cb *on_ready,
+    void *arg)
 {
-	struct readiness *readiness = mem_alloc(sizeof(*readiness));
+	struct readiness *readiness = make(supervisor, plan, on_ready, arg);
 
-	readiness->supervisor = supervisor;
-	readiness->arg = arg;
-	readiness->plan.uid = uid;
-	readiness->plan.watchdog_ms = watchdog_ms;
 	readiness->notify_fd = fd;
-	readiness->timer = evtimer_new(supervisor->base, on_timer, readiness);
-	if (hear_notify(readiness) == -1)
-		log_error("a watchdog cannot be heard");
-	readiness_watch(readiness, on_silent);
+	if (fd != -1 && hear_notify(readiness) == -1)
+		log_error("a process cannot be heard any more");
 	return readiness;
 }
 

@@ -49,10 +49,11 @@ typedef void readiness_silent_cb(void *arg);
 void readiness_watch(
     struct readiness *readiness, readiness_silent_cb *on_silent);
 /* Handed on to another process: the notify socket, and whose messages count;
- * -1: there is none. Then, there, the watchdog goes on. */
+ * -1: there is none. */
 int readiness_notify_fd(const struct readiness *readiness, uint32_t *uid);
-struct readiness *readiness_adopt(struct supervisor *supervisor, int fd,
-    uid_t uid, int watchdog_ms, readiness_silent_cb *on_silent,
+/* As readiness_new, there, with that socket (taken over). */
+struct readiness *readiness_adopt(struct supervisor *supervisor,
+    const struct readiness_plan *plan, int fd, readiness_cb *on_ready,
     void *arg) MUST_CHECK;
 /* Also cancels. */
 void readiness_free(struct readiness **readiness);

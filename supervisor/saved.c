@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "src/base/mem.h"
+#include "src/ipc/control.h"
 #include "supervisor/instance_state.h"
 #include "supervisor/state.h"
 
@@ -52,6 +53,30 @@ put_secrets(struct saved *saved, struct state *state)
 }
 
 static void
+put_clients(struct saved *saved, struct state *state)
+{
+	need(state, "clients");
+	state_u32(state, "clients", &saved->n_clients, COUNT_MAX);
+	saved->clients = make_room(
+	    state, saved->clients, &saved->n_clients, sizeof(*saved->clients));
+	for (uint32_t i = 0; i < saved->n_clients; i++) {
+		struct saved_client *client = &saved->clients[i];
+
+		need(state, "client");
+		state_fd(state, "fd", &client->fd);
+		state_u32(state, "uid", &client->uid, UINT32_MAX);
+		state_bool(state, "asked", &client->asked);
+		state_bool(state, "ended", &client->ended);
+		state_bool(state, "waits", &client->waits);
+		state_bytes(state, "in", &client->in, &client->in_len);
+		state_bytes(state, "out", &client->out, &client->out_len);
+		state_string(state, "follows", &client->follows);
+		if (client->in_len > CONTROL_LINE_MAX)
+			state_fail(state, "a request is too long");
+	}
+}
+
+static void
 put_supervisor(struct saved *saved, struct state *state)
 {
 	need(state, "supervisor");
@@ -67,8 +92,6 @@ put_supervisor(struct saved *saved, struct state *state)
 	state_i64(state, "started_ms", &saved->started_ms, 0, LAST_MS);
 	state_bool(state, "told_ready", &saved->told_ready);
 	state_bool(state, "told_port", &saved->told_port);
-	state_fd(state, "client_fd", &saved->client_fd);
-	state_u32(state, "client_uid", &saved->client_uid, UINT32_MAX);
 	state_string(state, "why", &saved->why);
 	state_u32(state, "last_key", &saved->last_key, UINT32_MAX);
 	state_u32(state, "listeners", &saved->n_listeners, COUNT_MAX);
@@ -81,6 +104,7 @@ put_supervisor(struct saved *saved, struct state *state)
 	state_bytes(state, "keys", &saved->tickets, &saved->tickets_len);
 	state_i64(state, "since_ms", &saved->tickets_ms, 0, LAST_MS);
 	put_secrets(saved, state);
+	put_clients(saved, state);
 }
 
 static void
@@ -143,8 +167,8 @@ put_process(struct saved_instance *instance, struct state *state)
 	state_fd(state, "link_fd", &instance->link_fd);
 	state_fd(state, "listen_fd", &instance->listen_fd);
 	state_fd(state, "status_fd", &instance->status_fd);
-	state_fd(state, "watch_fd", &instance->watch_fd);
-	state_u32(state, "watch_uid", &instance->watch_uid, UINT32_MAX);
+	state_fd(state, "notify_fd", &instance->notify_fd);
+	state_u32(state, "notify_uid", &instance->notify_uid, UINT32_MAX);
 	state_u32(state, "port", &instance->port, 65535);
 	state_u32(state, "addrs", &instance->n_addrs, 2);
 	state_addr(state, "addr0", &instance->addrs[0]);
@@ -164,8 +188,6 @@ put_instance(struct saved_instance *instance, struct state *state)
 	need(state, "instance");
 	state_int(
 	    state, "state", &instance->state, INSTANCE_DOWN, INSTANCE_FAILED);
-	if (instance->state == INSTANCE_STARTING)
-		state_fail(state, "an instance that is being started");
 	state_i64(state, "since_ms", &instance->since_ms, 0, LAST_MS);
 	state_i64(state, "retry_at_ms", &instance->retry_at_ms, 0, LAST_MS);
 	state_i64(
@@ -181,6 +203,7 @@ put_instance(struct saved_instance *instance, struct state *state)
 	state_u32(state, "generation", &instance->generation, INT_MAX);
 	state_u32(state, "chance", &instance->chance, 255);
 	state_bool(state, "wanted", &instance->wanted);
+	state_bool(state, "trial", &instance->trial);
 	state_bool(state, "is_old", &instance->is_old);
 	state_bool(state, "given_up", &instance->given_up);
 	state_bool(state, "retiring", &instance->retiring);
@@ -198,6 +221,10 @@ put_app(struct saved_app *app, struct state *state)
 	state_string(state, "name", &app->name);
 	state_bool(state, "stopped", &app->stopped);
 	state_bool(state, "before_done", &app->before_done);
+	state_bool(state, "rolling", &app->rolling);
+	state_bool(state, "roll_wish", &app->roll_wish);
+	state_bool(state, "roll_all", &app->roll_all);
+	state_u64(state, "lost_lines", &app->lost_lines);
 	state_chars(
 	    state, "env_problem", app->env_problem, sizeof(app->env_problem));
 	state_u32(state, "generation", &app->generation, INT_MAX);
@@ -266,6 +293,18 @@ free_counts(struct saved_count *counts, uint32_t n)
 	mem_free(counts);
 }
 
+static void
+free_clients(struct saved *saved)
+{
+	for (uint32_t i = 0; saved->clients != NULL && i < saved->n_clients;
+	     i++) {
+		mem_free(saved->clients[i].in);
+		mem_free(saved->clients[i].out);
+		mem_free(saved->clients[i].follows);
+	}
+	mem_free(saved->clients);
+}
+
 void
 saved_free(struct saved *saved)
 {
@@ -277,6 +316,7 @@ saved_free(struct saved *saved)
 	for (uint32_t i = 0; saved->secrets != NULL && i < saved->n_secrets;
 	     i++)
 		mem_free(saved->secrets[i].path);
+	free_clients(saved);
 	free_counts(saved->proxy.past, saved->proxy.n_past);
 	free_counts(saved->proxy.heard, saved->proxy.n_heard);
 	if (saved->tickets != NULL)

@@ -32,6 +32,18 @@ struct saved_secret {
 	int fd;
 };
 
+/* A connection to the control socket. */
+struct saved_client {
+	int fd;
+	uint32_t uid;
+	bool asked, ended;
+	bool waits;    /* for the end of the upgrade */
+	char *in;      /* a part of a request */
+	char *out;     /* of an answer what is not sent yet */
+	char *follows; /* the log of this app; "": none */
+	size_t in_len, out_len;
+};
+
 /* What proxies counted of one thing; see counts.h. */
 struct saved_count {
 	uint32_t kind;
@@ -63,22 +75,22 @@ struct saved_pipe {
 };
 
 struct saved_instance {
-	int state; /* enum instance_state; never STARTING */
+	int state; /* enum instance_state */
 	int64_t since_ms, retry_at_ms;
 	int64_t timer_left_ms; /* -1: it does not run */
 	char reason[SAVED_TEXT_MAX], last_exit[SAVED_TEXT_MAX];
 	char replace_why[SAVED_TEXT_MAX];
 	int backoff_ms;
 	uint32_t restarts, generation, chance;
-	bool wanted, is_old, given_up, retiring, quiet, exited;
+	bool wanted, trial, is_old, given_up, retiring, quiet, exited;
 	bool announced; /* the proxy may use it */
 	bool drains;    /* the proxy was told not to, and has not done yet */
 	uint64_t id;
 	int keeper, pid;
 	int64_t ready_at_ms;
 	int link_fd, listen_fd, status_fd;
-	int watch_fd; /* where its watchdog speaks, -1: it has none */
-	uint32_t watch_uid;
+	int notify_fd; /* where it says READY=1 and WATCHDOG=1; -1: nowhere */
+	uint32_t notify_uid;
 	uint32_t port, n_addrs;
 	struct addr addrs[2], addr;
 	struct saved_pipe pipes[2];
@@ -86,7 +98,8 @@ struct saved_instance {
 
 struct saved_app {
 	char *name;
-	bool stopped, before_done;
+	bool stopped, before_done, rolling, roll_wish, roll_all;
+	uint64_t lost_lines; /* not told in its log yet */
 	char env_problem[SAVED_TEXT_MAX];
 	uint32_t generation, scale, restarts;
 	int64_t since_ms, replace_after_ms;
@@ -105,8 +118,6 @@ struct saved {
 	uint64_t last_id, nofile_was;
 	int64_t started_ms;
 	bool told_ready, told_port;
-	int client_fd; /* who asked for the upgrade; -1: nobody waits */
-	uint32_t client_uid;
 	char *why; /* "": go on with the upgrade; else it has failed, and this
 		    * is what to say */
 	/* conf_to_flat: the one in force, and the one of the first start. */
@@ -115,7 +126,8 @@ struct saved {
 	char *tickets; /* our own ticket keys */
 	size_t tickets_len;
 	int64_t tickets_ms; /* when the first was made */
-	uint32_t last_key, n_listeners, n_apps, n_secrets;
+	uint32_t last_key, n_listeners, n_apps, n_secrets, n_clients;
+	struct saved_client *clients;
 	struct saved_secret *secrets;
 	struct saved_listener *listeners;
 	struct saved_proxy proxy;

@@ -11,7 +11,9 @@
 #include "src/base/mem.h"
 #include "src/base/strbuf.h"
 
-#define HEAD "scalws-state 1\n"
+#define HEAD "scalws-state "
+/* To be counted up with every change of a record. */
+#define FORMAT "2"
 #define TAIL "end\n"
 
 struct state {
@@ -33,19 +35,21 @@ state_write(void)
 {
 	struct state *state = mem_alloc(sizeof(*state));
 
-	strbuf_add_text(&state->out, HEAD);
+	strbuf_add_text(&state->out, HEAD FORMAT "\n");
 	return state;
 }
 
 struct state *
 state_read(const char *text, size_t len, const char **why)
 {
-	size_t head = strlen(HEAD), tail = strlen(TAIL);
+	size_t head = strlen(HEAD FORMAT "\n"), tail = strlen(TAIL);
 	struct state *state;
 
 	*why = NULL;
-	if (len < head || memcmp(text, HEAD, head) != 0)
-		*why = "its version is not known";
+	if (len < strlen(HEAD) || memcmp(text, HEAD, strlen(HEAD)) != 0)
+		*why = "it is no state of scalwsd";
+	else if (len < head || memcmp(text, HEAD FORMAT "\n", head) != 0)
+		*why = "it is of another version than " FORMAT;
 	else if (len < head + tail + 1 ||
 		 memcmp(text + len - tail - 1, "\n" TAIL, tail + 1) != 0)
 		*why = "it has no end";
@@ -142,7 +146,7 @@ state_record(struct state *state, const char *type)
 
 	if (!state->reading) {
 		/* The end of the record before; the first follows the head. */
-		if (state->out.len != strlen(HEAD))
+		if (state->out.len != strlen(HEAD FORMAT) + 1)
 			strbuf_add_text(&state->out, "\n");
 		strbuf_add_text(&state->out, type);
 		return true;

@@ -3,7 +3,7 @@
  * named fields, as text. One description of a record both writes and reads it.
  * Pure.
  *
- *   scalws-state 1
+ *   scalws-state 2
  *   instance id=17 pid=4711 reason=ready%20after%2080%20ms
  *   ...
  *   end

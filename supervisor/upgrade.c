@@ -110,10 +110,8 @@ static void
 take(struct upgrade *upgrade, struct saved *saved)
 {
 	handover_take(upgrade->supervisor, saved);
-	if (upgrade->client == NULL)
-		return;
-	saved->client_fd = control_client_fd(upgrade->client);
-	saved->client_uid = (uint32_t)control_client_uid(upgrade->client);
+	control_server_save(upgrade->supervisor->control, upgrade->client,
+	    &saved->clients, &saved->n_clients);
 }
 
 /* Does not come back, unless it fails. */
@@ -301,10 +299,7 @@ upgrade_resume(
     struct supervisor *supervisor, const struct saved *saved, int back_fd)
 {
 	struct control_client *client =
-	    saved->client_fd == -1
-		? NULL
-		: control_client_adopt(supervisor->control, saved->client_fd,
-		      (uid_t)saved->client_uid);
+	    handover_give_clients(supervisor, saved);
 	struct upgrade *upgrade = new_upgrade(supervisor, client, STAGE_PROXY);
 
 	upgrade->back_fd = back_fd;

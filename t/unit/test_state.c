@@ -80,27 +80,27 @@ END_TEST
 static const struct {
 	const char *text, *why;
 } malformed[] = {
-	{ "", "its version is not known" },
-	{ "scalws-state 2\n\nend\n", "its version is not known" },
-	{ "scalws-state 1\n", "it has no end" },
-	{ "scalws-state 1\none n=1\nen", "it has no end" },
-	{ "scalws-state 1\none n=1\nend\nmore", "it has no end" },
-	{ "scalws-state 1\ntwo n=1\nend\n", "a record that is not known" },
-	{ "scalws-state 1\none n=1\none n=1\nend\n",
+	{ "", "it is no state of scalwsd" },
+	{ "scalws-state 1\n\nend\n", "it is of another version than 2" },
+	{ "scalws-state 2\n", "it has no end" },
+	{ "scalws-state 2\none n=1\nen", "it has no end" },
+	{ "scalws-state 2\none n=1\nend\nmore", "it has no end" },
+	{ "scalws-state 2\ntwo n=1\nend\n", "a record that is not known" },
+	{ "scalws-state 2\none n=1\none n=1\nend\n",
 	    "a record that is not known" },
-	{ "scalws-state 1\none\nend\n", "no field n" },
-	{ "scalws-state 1\none m=1\nend\n", "no field n" },
-	{ "scalws-state 1\none n=1 m=1\nend\n", "a field that is not known" },
-	{ "scalws-state 1\none n=x\nend\n", "a number is malformed" },
-	{ "scalws-state 1\none n=\nend\n", "a number is malformed" },
-	{ "scalws-state 1\none n=--1\nend\n", "a number is malformed" },
-	{ "scalws-state 1\none n=99999999999999999999\nend\n",
+	{ "scalws-state 2\none\nend\n", "no field n" },
+	{ "scalws-state 2\none m=1\nend\n", "no field n" },
+	{ "scalws-state 2\none n=1 m=1\nend\n", "a field that is not known" },
+	{ "scalws-state 2\none n=x\nend\n", "a number is malformed" },
+	{ "scalws-state 2\none n=\nend\n", "a number is malformed" },
+	{ "scalws-state 2\none n=--1\nend\n", "a number is malformed" },
+	{ "scalws-state 2\none n=99999999999999999999\nend\n",
 	    "a number is malformed" },
-	{ "scalws-state 1\none n=11\nend\n", "a number is out of range" },
-	{ "scalws-state 1\none n=-1\nend\n", "a number is out of range" },
-	{ "scalws-state 1\none n=%3\nend\n", "a value is malformed" },
-	{ "scalws-state 1\none n=%zz\nend\n", "a value is malformed" },
-	{ "scalws-state 1\none n=\x01\nend\n", "a value is malformed" },
+	{ "scalws-state 2\none n=11\nend\n", "a number is out of range" },
+	{ "scalws-state 2\none n=-1\nend\n", "a number is out of range" },
+	{ "scalws-state 2\none n=%3\nend\n", "a value is malformed" },
+	{ "scalws-state 2\none n=%zz\nend\n", "a value is malformed" },
+	{ "scalws-state 2\none n=\x01\nend\n", "a value is malformed" },
 };
 
 START_TEST(malformed_is_refused)
@@ -144,7 +144,13 @@ fill(struct saved *saved)
 	saved->secrets[0].path = mem_strdup("/etc/ssl/a.pem");
 	saved->secrets[0].fd = 9;
 	saved->lock_fd = 5;
-	saved->client_fd = -1;
+	saved->n_clients = 1;
+	saved->clients = mem_alloc_array(1, sizeof(*saved->clients));
+	saved->clients[0].fd = 10;
+	saved->clients[0].in = mem_strdup("");
+	saved->clients[0].out = mem_strdup("o a li");
+	saved->clients[0].out_len = 6;
+	saved->clients[0].follows = mem_strdup("api");
 	saved->proxy.pid = 100;
 	saved->proxy.fd = 6;
 	saved->n_apps = 1;
@@ -186,8 +192,9 @@ START_TEST(a_supervisor_comes_back)
 	ck_assert_uint_eq(again.apps[0].instances[0].id, 7);
 	ck_assert_str_eq(again.apps[0].instances[0].pipes[0].part, "half a li");
 	ck_assert_str_eq(again.conf, "text\nof it");
+	ck_assert_str_eq(again.clients[0].out, "o a li");
 	state_fds(in, &n);
-	ck_assert_uint_eq(n, 9); /* some of them 0 here */
+	ck_assert_uint_eq(n, 10); /* some of them 0 here */
 	saved_free(&again);
 	saved_free(&saved);
 	state_free(&in);
