@@ -1,5 +1,7 @@
 """What a daemon knows and does, before and after another binary took over."""
 import os
+import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -7,9 +9,11 @@ import threading
 import time
 
 import scalws
+from h2client import H2
 from runtimes import BY_NAME, one_app
-from scalws import Client, get, wait_for
-from test_readiness import SERVER, command, conf_of, script
+from scalws import Client, Load, get, wait_for
+from test_readiness import ACTIVATE, PYTHON, SERVER, command, conf_of, script
+from test_tls import TlsClient, context
 from test_upgrade import limits, numbers, wait_alone
 
 
@@ -193,3 +197,214 @@ serve()
     assert one.app("app")["restarts"] == 0
     one.wait_running("ready")
     assert one.app_log("ready").count("once") == 1
+
+
+BEATS = SERVER + """
+silent = False
+def answer(path, headers):
+    global silent
+    silent = silent or path == "/silent"
+    return 200, str(os.getpid()).encode()
+def beat():
+    while True:
+        if not silent: notify("WATCHDOG=1")
+        time.sleep(0.1)
+threading.Thread(target=beat, daemon=True).start()
+serve()
+"""
+
+
+def starts(one, name):
+    """When it printed that it started."""
+    return [float(line.split()[-1]) for line in one.app_log(name).splitlines()
+            if "scalwsd: " not in line]
+
+
+def test_what_was_wanted_is_wanted(daemon, port):
+    """A watchdog, a number of processes, a stop, a pause between tries; the
+    command before the start is not run again."""
+    conf = conf_of(command(script(BEATS), watchdog="2s", stop_timeout="1s",
+                           before_start=["/bin/echo", "once"]), port)
+    sleeps = {"runtime": "command", "http": False, "directory": "/tmp",
+              "command": ["/bin/sleep", "1000"]}
+    conf["apps"].update(scaled=dict(sleeps), stopped=dict(sleeps))
+    conf["apps"]["bad"] = {**sleeps, "command": [
+        "/bin/sh", "-c", "date +%s.%N; exit 7"]}
+    one = daemon({**conf, **limits(2)})
+    first, = one.wait_running("app")
+    one.ok("scale", "scaled", "2")
+    scaled = one.wait_running("scaled", 2)
+    one.ok("stop", "stopped")
+    wait_for(lambda: len(starts(one, "bad")) >= 3, 20)
+    restarts = one.app("bad")["restarts"]
+    one.ok("upgrade")
+    upgraded = time.monotonic()
+    assert one.pids("app") == [first] and one.pids("scaled") == scaled
+    assert one.app("stopped")["state"] == "stopped"
+    os.kill(scaled[0], signal.SIGKILL)
+    # Waits 4 s the third time, and not 1 s again.
+    at = wait_for(lambda: len(starts(one, "bad")) >= 4 and starts(one, "bad"),
+                  20)
+    assert at[3] - at[2] > 3.5
+    assert one.app("bad")["restarts"] > restarts
+    assert len(one.wait_running("scaled", 2)) == 2
+    wait_for(lambda: time.monotonic() - upgraded > 3, 10)
+    assert one.pids("app") == [first]
+    assert one.app_log("app").count("once") == 1
+    assert get(port, "/silent").status == 200
+    wait_for(lambda: not scalws.alive(first), 40)
+    one.wait_log("is replaced: its watchdog is silent")
+    one.ok("start", "stopped")
+
+
+def test_given_sockets(daemon, port):
+    """Of a service manager: still shared, and their paths are still not
+    ours."""
+    place = scalws.scratch()
+    path = place / "given.sock"
+    (place / "activate.py").write_text(ACTIVATE)
+    conf = one_app(BY_NAME["asgi"], port)
+    conf["sites"][0]["listen"].append(f"unix:{path}")
+    one = daemon({**conf, **limits(2)}, command=[
+        PYTHON, str(place / "activate.py"), "2", str(port), str(path)])
+    one.wait_running("app")
+    one.ok("upgrade")
+    wait_alone(one)
+    for address in (port, path):
+        assert get(address).status == 200
+    one.ok("reload")
+    assert get(path).status == 200
+    one.stop()
+    assert path.exists()
+
+
+# --- logs -----------------------------------------------------------------------
+
+def test_logs_go_on(daemon, port, apps):
+    """App logs that rotate meanwhile, and the access log: each line once."""
+    conf = one_app(BY_NAME["asgi"], port)
+    conf["apps"]["numbers"] = {**numbers(apps), "log": {
+        "max_bytes": 20480, "keep": 40}}
+    one = daemon({**conf, **limits(20)})
+    one.wait_running("app")
+    asked = 0
+
+    def ask(client, n):
+        nonlocal asked
+        for _ in range(n):
+            asked += 1
+            assert client.exchange(target=f"/?n={asked}.").status == 200
+
+    def rotated():
+        return len(list(one.logs.glob("numbers.log.*")))
+    for _ in range(5 if scalws.LONG else 2):
+        with Client(port) as old:
+            ask(old, 5)
+            before = rotated()
+            one.ok("upgrade")
+            ask(old, 1)
+            with Client(port) as new:
+                ask(new, 5)
+        wait_for(lambda: rotated() > before + 1, 20)
+        wait_alone(one)
+    one.ok("stop", "numbers")
+    seen = [int(m) for path in one.logs.glob("numbers.log*")
+            for m in re.findall(r"line (\d+)$", path.read_text(), re.M)]
+    assert sorted(seen) == list(range(len(seen)))
+    lines = "\n".join(one.access_log())
+    wait_for(lambda: f"n={asked}." in "\n".join(one.access_log()), 5)
+    found = re.findall(r"n=(\d+)\.", "\n".join(one.access_log()))
+    assert sorted(map(int, found)) == list(range(1, asked + 1)), lines
+
+
+# --- TLS and HTTP/2 -------------------------------------------------------------
+
+def tls_socket(port, with_, session=None):
+    sock = with_.wrap_socket(scalws.connect(port), server_hostname="localhost",
+                             session=session)
+    assert sock.selected_alpn_protocol() == "h2"
+    return sock
+
+
+def test_tls(daemon, port):
+    """Certificates are known though their files are gone, tickets of before
+    are good on the new proxy and after the old one; idle connections have one
+    more answer."""
+    place = scalws.scratch()
+    tls = {key: str(shutil.copy(path, place))
+           for key, path in scalws.certificate().items()}
+    conf = one_app(BY_NAME["asgi"], port)
+    conf["sites"][0].update(listen=[f"127.0.0.1:{port} tls"], tls=tls)
+    one = daemon({**conf, **limits(4)})
+    one.wait_running("app")
+    with_, h2_with = context(), context()
+    h2_with.set_alpn_protocols(["h2"])
+    for key in tls.values():
+        os.unlink(key)
+    with TlsClient(port, with_=with_) as asks, \
+            TlsClient(port, with_=with_) as idle, \
+            H2(port, sock=tls_socket(port, h2_with)) as h2, \
+            H2(port, sock=tls_socket(port, h2_with)) as h2_idle:
+        assert idle.exchange().status == asks.exchange().status == 200
+        assert h2_idle.get(scheme="https").status == 200
+        for _ in range(3):
+            assert h2.get(scheme="https").status == 200
+        session = asks.sock.session
+        began = time.monotonic()
+        one.ok("upgrade")
+
+        def resumed():
+            with TlsClient(port, with_=with_, session=session) as client:
+                assert client.exchange().status == 200
+                return client.sock.session_reused
+        assert resumed()
+        # A while later, and not before its next request.
+        wait_for(lambda: time.monotonic() - began > 1, 10)
+        assert h2.goaway is None
+        answer = asks.exchange()
+        assert answer.get("Connection") == "close" and asks.at_eof()
+        number = h2.ask(scheme="https")
+        assert h2.answer(number).status == 200
+        assert h2.at_goaway() == 0 and h2.at_eof()
+        assert h2.goaways[-1] == (0, number)
+        assert idle.at_eof(10) and h2_idle.at_eof()
+        assert h2_idle.goaway == 0
+        assert time.monotonic() - began > 3.5
+    wait_alone(one)
+    assert resumed()
+
+
+class H2Load(Load):
+    """Some requests at a time on each connection; one that is told to go away
+    gets an answer to what it has asked, and another connection is made."""
+
+    def run(self):
+        while not self.ending.is_set():
+            try:
+                with H2(self.address) as h2:
+                    self.use(h2)
+            except (OSError, AssertionError) as error:
+                with self.lock:
+                    self.failed.append(repr(error))
+
+    def use(self, h2):
+        while not self.ending.is_set() and h2.goaway is None:
+            asked = [h2.ask("/slow?s=0.1"), h2.ask("/"),
+                     h2.ask("/echo", "POST", body=b"x" * 3000)]
+            for number in asked:
+                answer = h2.answer(number)
+                assert answer.reset is None and answer.status == 200, \
+                    (vars(answer), h2.goaways)
+            with self.lock:
+                self.done += len(asked)
+
+
+def test_h2_load(daemon, port):
+    one = daemon({**one_app(BY_NAME["asgi"], port, processes=2), **limits(5)})
+    one.wait_running("app")
+    with H2Load(port, n=3) as load:
+        for _ in range(5 if scalws.LONG else 2):
+            load.wait_done(30)
+            one.ok("upgrade")
+        load.wait_done(30)
+    assert not load.failed, load.failed[:3]
