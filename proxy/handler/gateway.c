@@ -310,7 +310,7 @@ gate_failed(struct gate *gate, const struct uconn *uconn,
 	struct uconn *mine = gate->uconn;
 
 	if (failure == EXCHANGE_TRUNCATED && gate->endless && !gate->tunnel &&
-	    peer_is_withdrawn(mine->peer)) {
+	    peer_is_replaced(mine->peer)) {
 		end_stream(gate);
 		return;
 	}

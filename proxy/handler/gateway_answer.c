@@ -217,6 +217,8 @@ on_data(struct exchange *exchange, const char *from, size_t len)
 	struct gate *gate = exchange->owner;
 
 	gate_watch(gate);
+	if (UNLIKELY(gate->tunnel))
+		ws_frames_pass(&gate->from_peer, from, len);
 	heed(gate, response_write(gate->request, from, len));
 }
 
@@ -254,6 +256,8 @@ on_end(struct exchange *exchange, bool reusable)
 	struct uconn *uconn = gate->uconn;
 
 	peer_count(uconn->peer, worker->index, request->status >= 500);
+	if (UNLIKELY(gate->tunnel))
+		gate_tunnel_say_close(gate);
 	gate_drop_attempt(gate);
 	if (LIKELY(reusable))
 		pool_release(pool, &uconn);

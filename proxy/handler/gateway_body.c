@@ -82,6 +82,8 @@ pass(struct gate *gate, const char *from, size_t len, bool last)
 		gate->stopped = true;
 	else if (last)
 		gate->sent_last = true;
+	if (UNLIKELY(gate->tunnel) && result != EXCHANGE_STOPPED)
+		ws_frames_pass(&gate->from_client, from, len);
 	if (result == EXCHANGE_FULL) {
 		gate->send_full = true;
 		gate->sent_before = gate->uconn->io.sent_bytes;

@@ -13,6 +13,7 @@
 #include "proxy/handler/gateway_cache.h"
 #include "proxy/handler/gateway_route.h"
 #include "proxy/handler/spool.h"
+#include "proxy/http/ws_frames.h"
 #include "proxy/upstream/exchange.h"
 #include "proxy/upstream/pool.h"
 #include "src/base/compiler.h"
@@ -68,6 +69,7 @@ struct gate {
 	bool peer_shut;       /* the peer sends no more */
 	bool peer_dead;       /* its process has died */
 	uint64_t sent_before; /* by the uconn, when it took no more */
+	struct ws_frames from_peer, from_client;
 
 	struct timer timer; /* for the peer's next byte, or the next try */
 	struct timer whole_timer; /* for the end of this try */
@@ -108,8 +110,10 @@ void gate_watch(struct gate *gate);
 void gate_watch_whole(struct gate *gate);
 
 /* gateway_tunnel.c: the head of such an answer came; nothing was said for its
- * time; the peer has closed its side; its process has died. */
+ * time; the peer has closed its side; its process has died; all is over, or its
+ * process was replaced and ends: say so, if the app has not. */
 void gate_open_tunnel(struct gate *gate);
+void gate_tunnel_say_close(struct gate *gate);
 void gate_tunnel_silent(struct gate *gate);
 void gate_tunnel_half_closed(struct gate *gate);
 void gate_tunnel_dead(struct gate *gate);

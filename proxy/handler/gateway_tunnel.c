@@ -3,7 +3,7 @@
  * WebSocket.
  * From the answer's head on. What both say goes the usual ways of bodies
  * (gateway_body.c, gateway_answer.c); here is what a tunnel ends by.
- * Looks at no byte of it.
+ * Counts frames, and knows of none what it says.
  */
 #include "proxy/core/response.h"
 #include "proxy/handler/gateway_gate.h"
@@ -22,6 +22,18 @@ gate_open_tunnel(struct gate *gate)
 	gate->streamed = true;
 }
 
+void
+gate_tunnel_say_close(struct gate *gate)
+{
+	if (!peer_is_replaced(gate->uconn->peer) || gate->peer_shut ||
+	    !ws_frames_may_close(&gate->from_peer))
+		return;
+	ws_frames_pass(&gate->from_peer, WS_GOING_AWAY, WS_LEN(WS_GOING_AWAY));
+	/* It is the last: whether more fits does not matter. */
+	(void)response_write(
+	    gate->request, WS_GOING_AWAY, WS_LEN(WS_GOING_AWAY));
+}
+
 /* Cut from our side: both ends see the connection close. */
 static void
 end_tunnel(struct gate *gate, const char *why)
@@ -35,6 +47,7 @@ end_tunnel(struct gate *gate, const char *why)
 		    request_id(request).ptr, gate->route->name,
 		    uconn->peer->text, uconn->peer->pid, why);
 	request->why = why;
+	gate_tunnel_say_close(gate);
 	gate->attempt->exchange.ops->cancel(&gate->attempt->exchange);
 	peer_count(uconn->peer, worker->index, false);
 	gate_drop_attempt(gate);
@@ -61,6 +74,7 @@ gate_tunnel_silent(struct gate *gate)
 void
 gate_tunnel_half_closed(struct gate *gate)
 {
+	gate_tunnel_say_close(gate);
 	gate->peer_shut = true;
 	gate_watch(gate);
 	if (gate->peer_dead)

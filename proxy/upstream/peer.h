@@ -54,6 +54,7 @@ struct peer {
 	_Atomic uint64_t room;
 	_Atomic unsigned evicting; /* mails on their way to close an idle one */
 	_Atomic bool withdrawn, drained_told, quiet_told;
+	_Atomic bool crashed;           /* it died before it was withdrawn */
 	_Atomic unsigned fails;         /* in a row */
 	_Atomic int64_t avoid_until_ms; /* monotonic; passive health */
 	_Atomic int64_t doubt_until_ms; /* its process may be dying */
@@ -129,6 +130,14 @@ static inline bool
 peer_is_withdrawn(const struct peer *peer)
 {
 	return atomic_load_explicit(&peer->withdrawn, memory_order_relaxed);
+}
+
+/* It is to get no more requests because another one takes its place. */
+static inline bool
+peer_is_replaced(const struct peer *peer)
+{
+	return peer_is_withdrawn(peer) &&
+	       !atomic_load_explicit(&peer->crashed, memory_order_relaxed);
 }
 
 /* A request on it ended. In the worker's thread. */

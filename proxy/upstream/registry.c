@@ -273,6 +273,8 @@ registry_withdraw(struct upstream_registry *registry, uint64_t id, bool dead)
 
 	if (peer == NULL)
 		return -1;
+	if (dead && !peer_is_withdrawn(peer))
+		atomic_store(&peer->crashed, true);
 	/* The order matters: nobody can begin anything on it after the first
 	 * line, and only then do the workers look what there is to close. */
 	peer_withdraw(peer);

@@ -4,8 +4,11 @@ import re
 import pytest
 
 import scalws
+from h2client import H2
 from runtimes import BY_NAME, one_app
 from scalws import Client, Load, alive, get, wait_for
+from test_h2 import open_ws
+from test_websocket import GOING_AWAY
 
 FAILED, USAGE = 1, 2
 
@@ -123,12 +126,22 @@ def test_restart_all_that_fails_leaves_the_old_ones(daemon, port):
 
 EVENTS = """
 const http = require('http');
-http.createServer((req, res) => {
+const server = http.createServer((req, res) => {
   if (req.url !== '/events') return res.end(process.pid + '\\n');
   res.writeHead(200, { 'Content-Type': 'text/event-stream' });
   const timer = setInterval(() => res.write('data: tick\\n\\n'), 50);
   req.on('close', () => clearInterval(timer));
-}).listen(process.env.PORT);
+});
+// A WebSocket: says "hi", and the bytes that the request's target names.
+server.on('upgrade', (req, socket) => {
+  socket.write('HTTP/1.1 101 Switching Protocols\\r\\n' +
+               'Upgrade: websocket\\r\\nConnection: Upgrade\\r\\n' +
+               'Sec-WebSocket-Accept: x\\r\\n\\r\\n');
+  socket.write(Buffer.concat([Buffer.from('\\x81\\x02hi', 'latin1'),
+                              Buffer.from(req.url.slice(1), 'hex')]));
+  socket.on('error', () => {});
+});
+server.listen(process.env.PORT);
 """
 
 
@@ -180,6 +193,36 @@ def test_streams_go_on_at_the_old_process(daemon, port):
     wait_for(lambda: not alive(old), 10)
     one.wait_log("stream grace")
     assert int(get(port, host="example.com").body) == new
+
+
+def test_websockets_are_closed_with_1001(daemon, port):
+    """At stream_grace, for HTTP/1.1 and HTTP/2; not within a frame, nor
+    behind the app's own close frame."""
+    one, old = events(daemon, port, stream_grace="2s")
+    asked = {"Connection": "Upgrade", "Upgrade": "websocket",
+             "Sec-WebSocket-Key": "MDEyMzQ1Njc4OWFiY2RlZg==",
+             "Sec-WebSocket-Version": "13"}
+    sockets = {}
+    for more in (b"", b"\x81\x03no", b"\x88\x02\x03\xf4"):
+        client = Client(port)
+        client.request(target="/" + more.hex(), host="example.com",
+                       headers=asked)
+        assert client.response(informational=True).status == 101
+        assert client.take(4 + len(more)) == b"\x81\x02hi" + more
+        sockets[more] = client
+    with H2(("127.0.0.1", port)) as h2:
+        stream = h2.streams[open_ws(h2)]
+        assert h2.until(lambda: stream.body == b"\x81\x02hi")
+        one.ok("restart", "app", timeout=15)
+        assert alive(old) and stream.body == b"\x81\x02hi"
+        assert h2.until(lambda: stream.over)
+        assert stream.ended and stream.body == b"\x81\x02hi" + GOING_AWAY
+    for more, client in sockets.items():
+        if not more:
+            assert client.take(4) == GOING_AWAY
+        assert client.at_eof(10), more
+        client.close()
+    wait_for(lambda: not alive(old), 10)
 
 
 def test_stream_that_ends_lets_its_process_go(daemon, port):

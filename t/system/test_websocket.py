@@ -37,6 +37,7 @@ FIREFOX = [("User-Agent", "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) "
 SWITCH = (b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
           b"Connection: Upgrade\r\nSec-WebSocket-Accept: " +
           ACCEPT.encode() + b"\r\n\r\n")
+GOING_AWAY = b"\x88\x02" + struct.pack("!H", 1001)
 WITHIN = 1
 UP = {"path": "*", "upstream": "u"}
 
@@ -287,6 +288,7 @@ def test_reload_and_restart(daemon, port, apps):
         try:
             wait_for(lambda: pid not in get(port, "/pid").text, 20)
             assert ws.echoes() and ws.say("pid").hear() == pid
+            assert ws.take(4) == GOING_AWAY
             assert ws.at_eof(20)
         finally:
             restart.join()

@@ -18,6 +18,7 @@
 #include "proxy/handler/gateway_retry.h"
 #include "proxy/handler/gateway_script.h"
 #include "proxy/handler/spool.h"
+#include "proxy/http/ws_frames.h"
 #include "proxy/upstream/fastcgi_params.h"
 #include "proxy/upstream/http1_head.h"
 #include "src/base/mem.h"
@@ -68,6 +69,60 @@ static const struct {
 START_TEST(second_tries)
 {
 	ck_assert(gateway_may_retry(&attempts[_i].end) == attempts[_i].again);
+}
+END_TEST
+
+/* ---- where a close frame may stand ---- */
+
+#define BYTES(text) text, sizeof(text) - 1
+
+static const struct {
+	const char *bytes;
+	size_t len;
+	bool may_close;
+} streams[] = {
+	{ BYTES(""), true },
+	{ BYTES("\x81"), false },
+	{ BYTES("\x81\x02"), false },
+	{ BYTES("\x81\x02h"), false },
+	{ BYTES("\x81\x02hi"), true },
+	{ BYTES("\x81\x00"), true },
+	{ BYTES("\x81\x00\x89"), false },
+	/* between fragments, too */
+	{ BYTES("\x01\x01h"), true },
+	{ BYTES("\x81\x7e\x00"), false },
+	{ BYTES("\x81\x7e\x00\x03hi"), false },
+	{ BYTES("\x81\x7e\x00\x03hi!"), true },
+	{ BYTES("\x81\x7e\x00\x00"), true },
+	{ BYTES("\x81\x7f\x00\x00\x00\x00\x00\x00\x00\x02hi"), true },
+	{ BYTES("\x81\x7f\xff\xff\xff\xff\xff\xff\xff\xffhi"), false },
+	{ BYTES("\x81\xff\xff\xff\xff\xff\xff\xff\xff\xff"), false },
+	{ BYTES("\x81\x80"), false },
+	{ BYTES("\x81\x80mas"), false },
+	{ BYTES("\x81\x80mask"), true },
+	{ BYTES("\x81\x82maskhi\x8a\x80mask"), true },
+	/* nothing behind a close frame */
+	{ BYTES("\x88\x00"), false },
+	{ BYTES(WS_GOING_AWAY), false },
+	{ BYTES(WS_GOING_AWAY_MASKED), false },
+	{ BYTES("\x88\x02\x03"), false },
+	{ BYTES("\x88\x00\x81\x00"), false },
+};
+
+START_TEST(ends_of_frames)
+{
+	size_t len = streams[_i].len;
+
+	/* In two parts, cut anywhere. */
+	for (size_t cut = 0; cut <= len; cut++) {
+		struct ws_frames frames;
+
+		memset(&frames, 0, sizeof(frames));
+		ws_frames_pass(&frames, streams[_i].bytes, cut);
+		ws_frames_pass(&frames, streams[_i].bytes + cut, len - cut);
+		ck_assert(
+		    ws_frames_may_close(&frames) == streams[_i].may_close);
+	}
 }
 END_TEST
 
@@ -536,6 +591,7 @@ suite(void)
 
 	tcase_add_unchecked_fixture(tcase, make_tree, drop_tree);
 	tcase_add_loop_test(tcase, second_tries, 0, (int)ARRAY_LEN(attempts));
+	tcase_add_loop_test(tcase, ends_of_frames, 0, (int)ARRAY_LEN(streams));
 	tcase_add_loop_test(tcase, which_script, 0, (int)ARRAY_LEN(scripts));
 	tcase_add_test(tcase, no_front_controller);
 	tcase_add_test(tcase, scripts_elsewhere);
