@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -96,6 +97,8 @@ become_rehearsal(int exe_fd, int state_fd, int output, char *const argv[])
 	int state = fcntl(state_fd, F_DUPFD, EXE_AT + 1);
 
 	setpgid(0, 0);
+	/* One that hangs must not outlive us. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	memset(&action, 0, sizeof(action));
 	action.sa_handler = SIG_DFL;
 	for (int signal_no = 1; signal_no < NSIG; signal_no++)

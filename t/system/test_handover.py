@@ -174,21 +174,21 @@ serve()
     conf = conf_of(command(place, start_timeout="60s",
                            probe={"status": 200}), port)
     conf["apps"]["never"] = {
-        "runtime": "command", "directory": "/tmp", "start_timeout": "6s",
+        "runtime": "command", "directory": "/tmp", "start_timeout": "3s",
         "command": ["/bin/sleep", "1000"]}
     conf["apps"]["ready"] = {
         "runtime": "command", "http": False, "directory": "/tmp",
         "start_timeout": "60s", "command": ["/bin/sleep", "1000"],
-        "before_start": ["/bin/sh", "-c", "echo once; sleep 4"]}
+        "before_start": ["/bin/sh", "-c", "echo once; sleep 2"]}
     one = daemon({**conf, **limits(2)})
     began = time.monotonic()
     before, = one.app("app")["instances"]
     wait_for(lambda: "once" in one.app_log("ready"), 10)
     one.ok("upgrade")
     assert one.app("app")["state"] == "starting"
-    wait_for(lambda: "not ready after 6 s" in (one.app("never")["last_exit"]
+    wait_for(lambda: "not ready after 3 s" in (one.app("never")["last_exit"]
                                                or ""), 20)
-    assert time.monotonic() - began < 9 * scalws.SLOW
+    assert time.monotonic() - began < 6 * scalws.SLOW
     (place / "now").write_text("")
     one.wait_running("app")
     assert get(port).status == 200
@@ -223,7 +223,7 @@ def starts(one, name):
 def test_what_was_wanted_is_wanted(daemon, port):
     """A watchdog, a number of processes, a stop, a pause between tries; the
     command before the start is not run again."""
-    conf = conf_of(command(script(BEATS), watchdog="2s", stop_timeout="1s",
+    conf = conf_of(command(script(BEATS), watchdog="1500ms", stop_timeout="1s",
                            before_start=["/bin/echo", "once"]), port)
     sleeps = {"runtime": "command", "http": False, "directory": "/tmp",
               "command": ["/bin/sleep", "1000"]}
@@ -235,20 +235,20 @@ def test_what_was_wanted_is_wanted(daemon, port):
     one.ok("scale", "scaled", "2")
     scaled = one.wait_running("scaled", 2)
     one.ok("stop", "stopped")
-    wait_for(lambda: len(starts(one, "bad")) >= 3, 20)
-    restarts = one.app("bad")["restarts"]
+    wait_for(lambda: len(starts(one, "bad")) >= 2, 20)
+    n, restarts = len(starts(one, "bad")), one.app("bad")["restarts"]
     one.ok("upgrade")
     upgraded = time.monotonic()
     assert one.pids("app") == [first] and one.pids("scaled") == scaled
     assert one.app("stopped")["state"] == "stopped"
     os.kill(scaled[0], signal.SIGKILL)
-    # Waits 4 s the third time, and not 1 s again.
-    at = wait_for(lambda: len(starts(one, "bad")) >= 4 and starts(one, "bad"),
-                  20)
-    assert at[3] - at[2] > 3.5
+    # It waits twice as long each time, and does not begin with 1 s again.
+    at = wait_for(lambda: len(starts(one, "bad")) > n and starts(one, "bad"),
+                  40)
+    assert at[n] - at[n - 1] > 2 ** (n - 1) - 0.1
     assert one.app("bad")["restarts"] > restarts
     assert len(one.wait_running("scaled", 2)) == 2
-    wait_for(lambda: time.monotonic() - upgraded > 3, 10)
+    wait_for(lambda: time.monotonic() - upgraded > 2, 10)
     assert one.pids("app") == [first]
     assert one.app_log("app").count("once") == 1
     assert get(port, "/silent").status == 200
