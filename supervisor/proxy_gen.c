@@ -75,9 +75,12 @@ set_timer(struct event *timer, int ms)
 static void
 kill_process(struct proxy_gen *gen, const char *why)
 {
-	log_error("proxy pid=%d killed: %s", (int)gen->info.pid, why);
+	char line[sizeof(gen->failure)];
+
+	str_put_line(line, sizeof(line), why);
+	log_error("proxy pid=%d killed: %s", (int)gen->info.pid, line);
 	if (gen->failure[0] == '\0')
-		snprintf(gen->failure, sizeof(gen->failure), "%s", why);
+		memcpy(gen->failure, line, sizeof(line));
 	gen->hears = false;
 	if (gen->info.pid > 0)
 		kill(-gen->info.pid, SIGKILL);

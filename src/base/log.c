@@ -53,8 +53,9 @@ log_level_parse(const char *text, enum log_level *level)
 	return -1;
 }
 
-/* A line break or an escape sequence from a client must not forge a line.
- * Returns the new length of `line`; one byte is left for the newline. */
+/* A line break or an escape sequence from a client must not forge a line; one
+ * at the end of the text says nothing. Returns the new length of `line`; one
+ * byte is left for the newline. */
 static size_t
 append_escaped(char line[LINE_MAX_BYTES], size_t len, const char *text)
 {
@@ -64,6 +65,8 @@ append_escaped(char line[LINE_MAX_BYTES], size_t len, const char *text)
 		unsigned char byte = (unsigned char)*text;
 		bool control = byte < 0x20 || byte == 0x7f;
 
+		if (byte == '\n' && text[1] == '\0')
+			break;
 		if (len + (control ? 4 : 1) > LINE_MAX_BYTES - 1)
 			break;
 		if (!control) {

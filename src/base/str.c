@@ -141,6 +141,25 @@ str_put_hex(char *to, uint64_t value)
 	return put_reversed(to, reversed, len);
 }
 
+void
+str_put_line(char *to, size_t room, const char *lines)
+{
+	size_t len = 0;
+
+	for (; *lines != '\0'; lines++) {
+		bool is_break = *lines == '\n';
+
+		if (is_break && lines[1] == '\0')
+			break;
+		if (len + (is_break ? 2 : 1) >= room)
+			break;
+		to[len++] = is_break ? ';' : *lines;
+		if (is_break)
+			to[len++] = ' ';
+	}
+	to[len] = '\0';
+}
+
 #define DISTANCE_MAX_BYTES 63
 
 static unsigned

@@ -57,6 +57,8 @@ int str_to_u64(struct str text, uint64_t max, uint64_t *value) MUST_CHECK;
 size_t str_put_u64(char *to, uint64_t value);
 /* Lower-case hexadecimal without leading zeros, room for 16 bytes. */
 size_t str_put_hex(char *to, uint64_t value);
+/* Lines as one line, "; " between them, cut at `room` bytes with the NUL. */
+void str_put_line(char *to, size_t room, const char *lines);
 
 /* How many single edits turn a into b; for "did you mean". Texts over 63
  * bytes count as far apart. */

@@ -100,17 +100,19 @@ def test_curl(server, transport):
 
 @TRANSPORTS
 def test_curl_carries_large_bodies(server, transport, tmp_path):
-    """Down on four streams, by TLS at the same time, and up."""
+    """Down, twice over one connection, and up. Parallel streams are Node's:
+    on a busy machine curl 7.88 forgets that it has read the end of one of
+    several, until something else comes."""
     piece = bytes(range(256)) * 256
     wanted = scalws.sha256((piece * (BYTES // len(piece) + 1))[:BYTES])
-    # curl 7.88 can use a cleartext connection once only, whoever serves it.
-    streams = 4 if transport == "tls" else 1
-    args = ["-Z"]
-    for n in range(streams):
+    # It can use a cleartext connection once only, whoever serves it.
+    times = 2 if transport == "tls" else 1
+    args = []
+    for n in range(times):
         args += [server.url(transport, f"/download/{BYTES}"),
                  "-o", tmp_path / f"down{n}"]
     curl(transport, *args)
-    for n in range(streams):
+    for n in range(times):
         assert scalws.sha256((tmp_path / f"down{n}").read_bytes()) == wanted
     whole = os.urandom(MIB) * (BYTES // MIB)
     (tmp_path / "up").write_bytes(whole)

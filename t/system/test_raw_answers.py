@@ -6,13 +6,13 @@ import pytest
 import scalws
 from raw import answers_body, answers_head
 from raw.origin import RawOrigin
-from raw.runner import Bench
+from raw.runner import benches_of, by_transport, listeners
 
 ROWS = answers_head.ROWS + answers_body.ROWS
 
 
 @pytest.fixture(scope="module")
-def bench():
+def benches():
     port = scalws.free_port()
     with RawOrigin({row.name: row for row in ROWS}) as origin:
         conf = {
@@ -20,11 +20,11 @@ def bench():
             "upstreams": {"o": {"peers": [{"address": origin.address}],
                                 "idle_timeout": "60s"}},
             "sites": [{"names": ["t.example"],
-                       "listen": [f"127.0.0.1:{port}"],
+                       **listeners(port),
                        "routes": [{"path": "*", "upstream": "o"}]}],
         }
         with scalws.Daemon(conf) as daemon:
-            yield Bench(daemon.addresses()[0], origin)
+            yield benches_of(daemon, origin)
 
 
 def test_table():
@@ -33,6 +33,6 @@ def test_table():
     assert all(row.rfc for row in ROWS)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_answer(bench, row):
-    bench.run_answer(row)
+@pytest.mark.parametrize("transport, row", by_transport(ROWS))
+def test_answer(benches, transport, row):
+    benches[transport].run_answer(row)

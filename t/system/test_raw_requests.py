@@ -6,14 +6,14 @@ import scalws
 from raw import (requests_body, requests_fields, requests_line,
                  requests_local)
 from raw.origin import RawOrigin
-from raw.runner import Bench
+from raw.runner import benches_of, by_transport, listeners
 
 ROWS = (requests_line.ROWS + requests_fields.ROWS + requests_body.ROWS +
         requests_local.ROWS)
 
 
 @pytest.fixture(scope="module")
-def bench():
+def benches():
     port = scalws.free_port()
     with RawOrigin() as origin:
         conf = {
@@ -23,7 +23,7 @@ def bench():
                        "header_count": 100, "body_bytes": "1M"},
             "upstreams": {"o": {"peers": [{"address": origin.address}]}},
             "sites": [{"names": ["t.example"],
-                       "listen": [f"127.0.0.1:{port}"],
+                       **listeners(port),
                        "routes": [
                            {"path": "/local/*",
                             "respond": {"status": 200, "body": "hi\n"}},
@@ -32,7 +32,7 @@ def bench():
                            {"path": "*", "upstream": "o"}]}],
         }
         with scalws.Daemon(conf) as daemon:
-            yield Bench(daemon.addresses()[0], origin)
+            yield benches_of(daemon, origin)
 
 
 def test_table():
@@ -41,6 +41,6 @@ def test_table():
     assert all(row.rfc for row in ROWS)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_request(bench, row):
-    bench.run(row)
+@pytest.mark.parametrize("transport, row", by_transport(ROWS))
+def test_request(benches, transport, row):
+    benches[transport].run(row)

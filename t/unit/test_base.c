@@ -122,6 +122,30 @@ START_TEST(str_numbers_out)
 }
 END_TEST
 
+START_TEST(str_lines)
+{
+	static const struct {
+		const char *lines, *line;
+	} cases[] = {
+		{ "", "" },
+		{ "\n", "" },
+		{ "one", "one" },
+		{ "one\n", "one" },
+		{ "a\nb\nc\n", "a; b; c" },
+		{ "1234567", "1234567" },
+		{ "12345678", "1234567" },
+		{ "123456\n8", "123456" },
+		{ "12345\n8", "12345; " },
+	};
+	char to[8];
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		str_put_line(to, sizeof(to), cases[i].lines);
+		ck_assert_str_eq(to, cases[i].line);
+	}
+}
+END_TEST
+
 START_TEST(str_lowered)
 {
 	char text[] = "AbZ[@`{\xc3";
@@ -580,11 +604,11 @@ int
 main(void)
 {
 	const TTest *const tests[] = { str_compare, str_trimmed,
-		str_split_cases, str_numbers_in, str_numbers_out, str_lowered,
-		str_distances, strbuf_grows, arena_gives_zeroed_aligned,
-		mem_copies, hash_map_cases, hash_spreads, list_cases,
-		clock_dates, clock_agrees_with_libc, addr_parsed,
-		addr_unix_lengths, addr_odd_forms, addr_hosts,
+		str_split_cases, str_numbers_in, str_numbers_out, str_lines,
+		str_lowered, str_distances, strbuf_grows,
+		arena_gives_zeroed_aligned, mem_copies, hash_map_cases,
+		hash_spreads, list_cases, clock_dates, clock_agrees_with_libc,
+		addr_parsed, addr_unix_lengths, addr_odd_forms, addr_hosts,
 		addr_hosts_as_libc, addr_equal_and_hash, addr_ranges };
 	Suite *suite = suite_create("base");
 	TCase *all = tcase_create("pure");

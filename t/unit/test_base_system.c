@@ -58,6 +58,11 @@ START_TEST(log_lines)
 	ck_assert_ptr_nonnull(
 	    strstr(line, "]: a\\x0ab\\x1b[0m\\x7f \xc3\xa9\n"));
 
+	log_warn("x.conf:1: what a finding says\n");
+	read_line(fds[0], line, sizeof(line));
+	ck_assert_ptr_nonnull(
+	    strstr(line, "]: x.conf:1: what a finding says\n"));
+
 	errno = EACCES;
 	log_errno("open %s", "/x");
 	ck_assert_int_eq(errno, EACCES);

@@ -4,9 +4,12 @@ import socket
 import threading
 import time
 
+import pytest
+
 import scalws
 from raw import rows
-from raw.rows import CLOSED, EITHER, NOTHING_WHOLE, OPEN, Await, Pause
+from raw.rows import (CLOSED, EITHER, HALF_CLOSE, NOTHING_WHOLE, OPEN, Await,
+                      Pause)
 
 # Only a row that fails waits so long.
 PATIENCE = 8.0
@@ -70,6 +73,30 @@ class RawClient(scalws.Client):
         return True
 
 
+def by_transport(rows):
+    """Each row in cleartext, where all is looked at; TLS must give the same
+    bytes, of which a part is enough in the short form."""
+    for n, row in enumerate(rows):
+        yield pytest.param("cleartext", row, id=row.name)
+        # Python's TLS cannot close one direction.
+        if HALF_CLOSE not in getattr(row, "send", ()) and (
+                scalws.LONG or n % 12 == 0):
+            yield pytest.param("tls", row, id="tls-" + row.name)
+
+
+def listeners(port):
+    """What a site of two transports says, for benches_of()."""
+    tls = scalws.free_port()
+    return {"listen": [f"127.0.0.1:{port}", f"127.0.0.1:{tls} tls"],
+            "tls": scalws.certificate()}
+
+
+def benches_of(daemon, origin):
+    plain, tls = daemon.addresses()
+    return {"cleartext": Bench(plain, origin),
+            "tls": Bench(scalws.Secure(tls), origin)}
+
+
 class Bench:
     """A proxy and the origin behind it."""
     barrier_target = "/barrier/%d"
@@ -79,6 +106,7 @@ class Bench:
     def __init__(self, address, origin):
         self.address = address
         self.origin = origin
+        self.secure = isinstance(address, scalws.Secure)
         self.barriers = 0
 
     def barrier(self):
@@ -132,6 +160,8 @@ class Bench:
         sender = threading.Thread(
             target=client.push, args=(head + b"\r\n" + row.body,))
         sender.start()
+        if self.secure:
+            sender.join()           # Python's TLS does one thing at a time
         return sender
 
     def read_answer(self, client, row):
@@ -189,7 +219,7 @@ class Bench:
             raise Wrong(f"ill-formed at the origin: {self.origin.broken}")
         got = [m for m in self.received() if m.target != b"/after"]
         for message in got:
-            check_forwarded(message)
+            check_forwarded(message, b"https" if self.secure else b"http")
         complaints = [judge(outcome, answers, closed, got)
                       for outcome in row.outcomes]
         if None not in complaints:
