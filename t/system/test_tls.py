@@ -479,7 +479,7 @@ def test_testssl(daemon, port, place):
     report = place / "report.json"
     subprocess.run(["testssl", "--quiet", "--jsonfile", report, "--warnings",
                     "off", f"localhost:{port}"], capture_output=True,
-                   timeout=900)
+                   timeout=900 * scalws.SLOW)
     found = [f for f in json.loads(report.read_text())
              if f["severity"] in ("LOW", "MEDIUM", "HIGH", "CRITICAL")]
     left = [f for f in found if not re.match(
