@@ -293,23 +293,20 @@ take_bytes(struct app_pipe *pipe, const char *bytes, size_t len)
 	}
 }
 
-/* At most `reads` reads. False: nothing more will come. */
-static bool
-drain(struct app_pipe *pipe, int reads)
+enum took { TOOK_BYTES, TOOK_NOTHING, TOOK_END };
+
+static enum took
+take(struct app_pipe *pipe)
 {
 	char bytes[LINE_MAX_BYTES];
+	ssize_t n = read(pipe->fd, bytes, sizeof(bytes));
 
-	while (reads-- > 0) {
-		ssize_t n = read(pipe->fd, bytes, sizeof(bytes));
-
-		if (n > 0)
-			take_bytes(pipe, bytes, (size_t)n);
-		else if (n == -1 && (errno == EAGAIN || errno == EINTR))
-			return true;
-		else
-			return false;
+	if (n > 0) {
+		take_bytes(pipe, bytes, (size_t)n);
+		return TOOK_BYTES;
 	}
-	return true;
+	return n == -1 && (errno == EAGAIN || errno == EINTR) ? TOOK_NOTHING
+							      : TOOK_END;
 }
 
 static void
@@ -332,27 +329,45 @@ wait_for_room(struct app_log *log)
 }
 
 static void
-on_readable(evutil_socket_t fd, short what, void *arg)
+await_end_of_line(struct app_pipe *pipe)
 {
 	static const struct timeval soon = { PARTIAL_MS / 1000, 0 };
-	struct app_pipe *pipe = arg;
 
-	if (!drain(pipe, READS_PER_EVENT)) {
+	if (pipe->len > 0)
+		event_add(pipe->partial, &soon);
+	else
+		event_del(pipe->partial);
+}
+
+static void
+on_readable(evutil_socket_t fd, short what, void *arg)
+{
+	struct app_pipe *pipe = arg;
+	enum took took = TOOK_BYTES;
+	bool full = false;
+
+	/* A byte may become a line of fifty: looked at after every read. */
+	for (int i = 0; i < READS_PER_EVENT && took == TOOK_BYTES && !full;
+	     i++) {
+		took = take(pipe);
+		full = log_file_is_full(pipe->log->file);
+	}
+	if (took == TOOK_END) {
 		if (pipe->len > 0)
 			end_line(pipe);
 		event_free(pipe->readable);
 		pipe->readable = NULL;
 		return;
 	}
-	if (pipe->len > 0)
-		event_add(pipe->partial, &soon);
-	else
-		event_del(pipe->partial);
-	/* The disk is slow: the app waits in its own pipe. */
-	if (log_file_is_full(pipe->log->file)) {
-		event_del(pipe->readable);
-		wait_for_room(pipe->log);
+	if (!full) {
+		await_end_of_line(pipe);
+		return;
 	}
+	/* The disk is slow: the app waits in its own pipe, where the end of its
+	 * line may be. */
+	event_del(pipe->partial);
+	event_del(pipe->readable);
+	wait_for_room(pipe->log);
 }
 
 static void
@@ -371,8 +386,10 @@ on_room(void *arg)
 	{
 		struct app_pipe *pipe = LIST_ENTRY(node, struct app_pipe, node);
 
-		if (pipe->readable != NULL)
-			event_add(pipe->readable, NULL);
+		if (pipe->readable == NULL)
+			continue;
+		event_add(pipe->readable, NULL);
+		await_end_of_line(pipe);
 	}
 }
 
@@ -431,7 +448,9 @@ app_pipe_close(struct app_pipe **pipe_ptr)
 		return;
 	if (pipe->readable != NULL) {
 		/* More than a pipe holds is written by somebody who lives. */
-		drain(pipe, READS_AT_CLOSE);
+		for (int i = 0; i < READS_AT_CLOSE && take(pipe) == TOOK_BYTES;
+		     i++)
+			continue;
 		event_free(pipe->readable);
 	}
 	if (pipe->len > 0)

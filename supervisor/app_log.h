@@ -1,6 +1,6 @@
 /*
  * What apps print: read line-wise from their pipes by the loop, written to a
- * file per app by one log thread, so that a slow disk stops nobody.
+ * file per app by a thread of its own, so that a slow disk stops nobody.
  * All calls from the supervisor's thread.
  */
 #ifndef SUPERVISOR_APP_LOG_H
@@ -17,14 +17,15 @@
 #include "src/conf/conf.h"
 
 struct event_base;
-struct log_writer; /* opaque: the thread */
+struct log_writer; /* opaque: the threads */
 struct app_log;    /* opaque: one app's file and its last lines */
 struct app_pipe;   /* opaque: one stdout or stderr */
 
 #define APP_LOG_LAST_LINES 20
 
 struct log_writer *log_writer_new(struct event_base *base) MUST_CHECK;
-/* Writes what is there and ends the thread. The logs must be freed before. */
+/* Waits until all is written and the threads have ended, for 5 s at most. The
+ * logs must be freed before. */
 void log_writer_free(struct log_writer **writer);
 /* Open all files anew (SIGUSR1). */
 void log_writer_reopen(struct log_writer *writer);

@@ -1,24 +1,24 @@
 /*
- * The log thread: takes whole lines in memory and writes them to files with a
- * size cap and rotation. app_log.c is its only user.
- * Calls come from the supervisor's thread; the files belong to the log thread.
+ * The log threads, one per file: they take whole lines in memory and write them
+ * to files with a size cap and rotation. app_log.c is their only user.
+ * Calls come from the supervisor's thread; a file belongs to its thread.
  */
 #ifndef SUPERVISOR_LOG_WRITER_H
 #define SUPERVISOR_LOG_WRITER_H
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "src/base/compiler.h"
 #include "src/base/list.h"
+#include "supervisor/log_disk.h"
 
 struct event_base;
 struct log_writer; /* opaque */
 struct log_file;   /* opaque */
 
-/* What waits for the disk, per file; beyond it the app's pipe is left unread.
- */
+/* What waits for the disk or is being written, per file; beyond it the app's
+ * pipe is left unread. */
 #define LOG_FILE_PENDING_MAX (1024 * 1024)
 #define LOG_FILE_STALL_MS 1000
 
@@ -33,13 +33,6 @@ struct log_room {
 };
 /* Be told once (list_remove takes the wish back). */
 void log_writer_wait(struct log_writer *writer, struct log_room *room);
-
-struct log_limits {
-	uint64_t max_bytes; /* rotate at this size; 0: never */
-	int64_t max_age_ms; /* rotate at this age, and remove rotated files
-			     * that are older; 0: never */
-	unsigned keep;      /* rotated files */
-};
 
 struct log_file *log_file_new(struct log_writer *writer, const char *path,
     const struct log_limits *limits) MUST_CHECK;

@@ -242,6 +242,9 @@ recover(struct proxy_proc *proxy, int64_t ready_at_ms, const char *why)
 	}
 	delay_ms = backoff_after_death(
 	    &proxy->backoff, ready_at_ms != 0, lived_ms, MIN_UPTIME_MS);
+	/* One that gets ready serves somebody, and all wait meanwhile. */
+	if (ready_at_ms != 0 && proxy->backoff.next_ms > BACKOFF_FIRST_MS)
+		proxy->backoff.next_ms = BACKOFF_FIRST_MS;
 	log_error("the proxy ended (%s), again in %d ms", why, delay_ms);
 	if (delay_ms == 0) {
 		start_current(proxy);
