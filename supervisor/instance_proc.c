@@ -19,9 +19,11 @@
 #include "src/base/clock.h"
 #include "src/base/fdutil.h"
 #include "src/base/log.h"
+#include "src/base/mem.h"
 #include "src/ipc/frame.h"
 #include "supervisor/app.h"
 #include "supervisor/app_log.h"
+#include "supervisor/cgroup.h"
 #include "supervisor/keeper.h"
 #include "supervisor/proxy_proc.h"
 #include "supervisor/saved.h"
@@ -238,6 +240,8 @@ describe(struct instance *instance, const struct account *account, int *spec_fd,
 	result = runtime_build(app->conf, &place, account->home,
 	    account->priv.user, &spec, &file, why, why_size);
 	if (result == 0) {
+		spec.cgroup = mem_strdup(app->supervisor->cgroups);
+		spec.name = mem_strdup(app->name);
 		spec.become = account->become;
 		spec.identity = account->priv;
 		restore_nofile(instance, &spec);
@@ -343,6 +347,20 @@ log_last_words(const struct instance *instance, pid_t pid)
 	strbuf_free(&text);
 }
 
+/* Its directory is removed at our end. */
+static void
+kill_cgroup(const struct instance *instance)
+{
+	const struct app *app = instance->app;
+	char path[CGROUP_PATH_MAX];
+
+	if (app->supervisor->cgroups == NULL)
+		return;
+	cgroup_path(
+	    app->supervisor->cgroups, app->name, instance->keeper, path);
+	cgroup_kill(path);
+}
+
 static void
 on_keeper_exit(pid_t pid, int status, void *arg)
 {
@@ -361,6 +379,7 @@ on_keeper_exit(pid_t pid, int status, void *arg)
 		    (int)instance->pid, instance->last_exit);
 		if (instance->pid > 0)
 			kill(-instance->pid, SIGKILL);
+		kill_cgroup(instance);
 		supervisor_sweep(instance->app->supervisor);
 	}
 	snprintf(instance->app->last_exit, sizeof(instance->app->last_exit),

@@ -23,6 +23,7 @@
 #include "src/base/log.h"
 #include "src/base/mem.h"
 #include "src/ipc/frame.h"
+#include "supervisor/cgroup.h"
 #include "supervisor/spawn.h"
 #include "supervisor/tree.h"
 
@@ -47,6 +48,8 @@ struct keeper {
 	bool before; /* `child` is before_start */
 	int fds[KEEPER_FDS_MAX]; /* the app's, until it has them */
 	unsigned n_fds;
+	char cgroup[CGROUP_PATH_MAX];
+	int cgroup_fd; /* -1: there is none */
 	enum phase phase;
 	int64_t deadline_ms; /* of the phase */
 	bool done;
@@ -106,6 +109,8 @@ kill_now(struct keeper *keeper)
 	keeper->phase = PHASE_KILLING;
 	keeper->deadline_ms = INT64_MAX;
 	signal_group(keeper, SIGKILL);
+	if (keeper->cgroup_fd != -1)
+		cgroup_kill(keeper->cgroup);
 }
 
 static void
@@ -124,12 +129,15 @@ next_phase(struct keeper *keeper)
 /* SIGKILL to every descendant until there is none: those that left the group
  * by setsid or a double fork are ours as subreaper. */
 static void
-end_tree(void)
+end_tree(const struct keeper *keeper)
 {
 	struct timespec pause = { 0, WALK_PAUSE_NS };
 	struct tree tree;
 	size_t left;
 
+	/* None of those that are in it can fork meanwhile. */
+	if (keeper->cgroup_fd != -1)
+		cgroup_kill(keeper->cgroup);
 	do {
 		while (waitpid(-1, NULL, WNOHANG) > 0)
 			continue;
@@ -155,6 +163,17 @@ close_fds(struct keeper *keeper)
 		fd_close(&keeper->fds[--keeper->n_fds]);
 }
 
+static void
+make_cgroup(struct keeper *keeper)
+{
+	const struct spawn_spec *spec = &keeper->spec;
+
+	if (spec->cgroup == NULL || spec->name == NULL)
+		return;
+	cgroup_path(spec->cgroup, spec->name, getpid(), keeper->cgroup);
+	keeper->cgroup_fd = cgroup_make(keeper->cgroup);
+}
+
 /* Fork; in the child become the app, or what runs before it. Waits until exec
  * has worked or failed. */
 static void
@@ -169,7 +188,7 @@ start(struct keeper *keeper)
 		tell_cannot(keeper, "no pipe");
 		return;
 	}
-	pid = fork();
+	pid = cgroup_fork(keeper->cgroup_fd);
 	if (pid == 0) {
 		close(error[0]);
 		keeper_child_run(&keeper->spec, keeper->before, keeper->fds,
@@ -234,7 +253,7 @@ on_child_signal(struct keeper *keeper)
 		if (waitpid(keeper->child, &status, 0) == keeper->child &&
 		    !keeper->before)
 			tell_number(keeper, KEEPER_EXITED, (uint32_t)status);
-		end_tree();
+		end_tree(keeper);
 		if (keeper->before)
 			after_before(keeper, status);
 		else
@@ -267,6 +286,7 @@ take_spec(struct keeper *keeper, struct frame_in *in)
 		tell_cannot(keeper, "the keeper does not understand");
 	} else {
 		keeper->before = keeper->spec.before.n > 0;
+		make_cgroup(keeper);
 		start(keeper);
 	}
 	mem_free(text);
@@ -394,6 +414,7 @@ keeper_run(int channel_fd)
 	int children_fd;
 
 	memset(&keeper, 0, sizeof(keeper));
+	keeper.cgroup_fd = -1;
 	keeper.link = frame_link_new(channel_fd, QUEUE_MAX);
 	children_fd = watch_children();
 	if (children_fd == -1 || prctl(PR_SET_CHILD_SUBREAPER, 1) == -1) {
@@ -401,7 +422,10 @@ keeper_run(int channel_fd)
 		return 1;
 	}
 	run_loop(&keeper, children_fd);
-	end_tree();
+	end_tree(&keeper);
+	if (keeper.cgroup_fd != -1)
+		cgroup_remove(keeper.cgroup);
+	fd_close(&keeper.cgroup_fd);
 	/* What the supervisor reads last must not be lost in our queue. */
 	if (keeper.link != NULL && frame_link_wants_write(keeper.link) &&
 	    frame_link_flush(keeper.link) == -1)

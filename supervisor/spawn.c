@@ -70,7 +70,9 @@ spawn_spec_free(struct spawn_spec *spec)
 	words_free(&spec->before);
 	words_free(&spec->env);
 	mem_free(spec->directory);
-	spec->directory = NULL;
+	mem_free(spec->cgroup);
+	mem_free(spec->name);
+	spec->directory = spec->cgroup = spec->name = NULL;
 }
 
 /* Where "NAME=..." stands in the environment, or -1. */
@@ -136,6 +138,10 @@ spawn_encode(const struct spawn_spec *spec, struct strbuf *to)
 		put(to, 'e', spec->env.items[i]);
 	if (spec->directory != NULL)
 		put(to, 'd', spec->directory);
+	if (spec->cgroup != NULL)
+		put(to, 'c', spec->cgroup);
+	if (spec->name != NULL)
+		put(to, 'N', spec->name);
 	if (spec->become) {
 		put(to, 'U', spec->identity.user);
 		put_number(to, 'u', (int64_t)spec->identity.uid);
@@ -198,6 +204,14 @@ get_bool(struct str text, bool *to)
 }
 
 static int
+get_text(struct str text, char **to)
+{
+	mem_free(*to);
+	*to = mem_memdup0(text.ptr, text.len);
+	return 0;
+}
+
+static int
 get_limit(struct str text, struct spawn_spec *spec)
 {
 	struct conf_limit *limit = &spec->limits[spec->n_limits];
@@ -254,9 +268,11 @@ get_record(char kind, struct str text, struct spawn_spec *spec)
 		words_add(&spec->env, text.ptr);
 		return 0;
 	case 'd':
-		mem_free(spec->directory);
-		spec->directory = mem_strdup(text.ptr);
-		return 0;
+		return get_text(text, &spec->directory);
+	case 'c':
+		return get_text(text, &spec->cgroup);
+	case 'N':
+		return get_text(text, &spec->name);
 	case 'U':
 	case 'u':
 	case 'g':

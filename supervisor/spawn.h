@@ -31,6 +31,8 @@ struct spawn_spec {
 	struct words before; /* argv of what runs to its end first; n 0: none */
 	struct words env;    /* "NAME=value" */
 	char *directory;     /* NULL: "/" */
+	char *cgroup;        /* cgroup_path's home, or NULL */
+	char *name;          /* of the app, for it */
 	bool become;         /* take on `identity` (we are root) */
 	struct priv identity;
 	bool no_new_privileges;

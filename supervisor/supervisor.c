@@ -24,6 +24,7 @@
 #include "supervisor/access_logs.h"
 #include "supervisor/app.h"
 #include "supervisor/app_log.h"
+#include "supervisor/cgroup.h"
 #include "supervisor/control_server.h"
 #include "supervisor/instance.h"
 #include "supervisor/keeper.h"
@@ -427,6 +428,8 @@ supervisor_make_parts(struct supervisor *supervisor)
 {
 	const struct conf *conf = supervisor->hold->conf;
 
+	supervisor->cgroups =
+	    cgroup_enter(supervisor->first->conf->run_directory);
 	supervisor->processes = process_table_new(supervisor->base);
 	supervisor->log_writer = log_writer_new(supervisor->base);
 	supervisor->proxy = proxy_proc_new(supervisor);
@@ -478,6 +481,7 @@ supervisor_release(struct supervisor *supervisor)
 	if (supervisor->watchdog != NULL)
 		event_free(supervisor->watchdog);
 	listen_set_free(&supervisor->listens);
+	cgroup_leave(&supervisor->cgroups);
 	run_dir_close(&supervisor->run);
 	conf_hold_unref(&supervisor->hold);
 	conf_hold_unref(&supervisor->first);

@@ -70,6 +70,7 @@ struct supervisor {
 	struct conf_hold *hold;  /* the configuration in force */
 	struct conf_hold *first; /* the one that the daemon started with */
 	struct run_dir run;
+	char *cgroups; /* of cgroup_enter; NULL: keepers do without */
 	struct process_table *processes;
 	struct log_writer *log_writer;
 	struct listen_set *listens;

@@ -5,12 +5,14 @@
  */
 #include <check.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/base/mem.h"
 #include "src/ipc/channel.h"
 #include "supervisor/backoff.h"
+#include "supervisor/cgroup.h"
 #include "supervisor/counts.h"
 #include "supervisor/env_file.h"
 #include "supervisor/instance_state.h"
@@ -476,6 +478,8 @@ START_TEST(spec_arrives)
 	words_add(&sent.argv, "");
 	words_add(&sent.env, "A=1");
 	sent.directory = mem_strdup("/x y");
+	sent.cgroup = mem_strdup("/sys/fs/cgroup/a");
+	sent.name = mem_strdup("shop");
 	sent.become = true;
 	strcpy(sent.identity.user, "joe");
 	sent.identity.uid = 1000;
@@ -496,6 +500,8 @@ START_TEST(spec_arrives)
 	ck_assert_uint_eq(got.before.n, 1);
 	ck_assert_str_eq(got.before.items[0], "migrate");
 	ck_assert_str_eq(got.directory, "/x y");
+	ck_assert_str_eq(got.cgroup, "/sys/fs/cgroup/a");
+	ck_assert_str_eq(got.name, "shop");
 	ck_assert(got.become);
 	ck_assert_str_eq(got.identity.user, "joe");
 	ck_assert_uint_eq(got.identity.uid, 1000);
@@ -515,6 +521,59 @@ START_TEST(spec_arrives)
 	spawn_spec_free(&got);
 	spawn_spec_free(&sent);
 	strbuf_free(&text);
+}
+END_TEST
+
+/* ---- cgroups ---- */
+
+START_TEST(own_cgroup)
+{
+	static const char v1[] =
+	    "33 31 0:28 / /sys/fs/cgroup/cpu rw shared:9 - cgroup cgroup rw\n";
+	static const struct {
+		const char *cgroups, *mounts, *is;
+	} cases[] = {
+		/* systemd */
+		{ "0::/system.slice/scalws.service\n",
+		    "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 "
+		    "cgroup2 rw,nsdelegate\n",
+		    "/sys/fs/cgroup/system.slice/scalws.service" },
+		/* a namespace of its own, no optional field */
+		{ "0::/\n",
+		    "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 none rw\n",
+		    "/sys/fs/cgroup/" },
+		/* version 1 beside it */
+		{ "4:cpu:/x\n1:name=systemd:/y\n0::/z\n",
+		    "40 31 0:29 / /sys/fs/cgroup/unified rw - cgroup2 x rw\n",
+		    "/sys/fs/cgroup/unified/z" },
+		/* a part of the tree is mounted */
+		{ "0::/docker/ab/c\n",
+		    "30 23 0:26 /docker/abc /other rw - cgroup2 x rw\n"
+		    "30 23 0:26 /docker/ab /mnt rw - cgroup2 x rw\n",
+		    "/mnt/c" },
+		{ "0::/docker/ab\n",
+		    "30 23 0:26 /docker/ab /mnt rw - cgroup2 x rw\n", "/mnt" },
+		{ "0::/docker/abc\n",
+		    "30 23 0:26 /docker/ab /mnt rw - cgroup2 x rw\n", NULL },
+		/* above what is mounted here */
+		{ "0::/../a\n", "30 23 0:26 / /mnt rw - cgroup2 x rw\n", NULL },
+		{ "0::/a\n", "30 23 0:26 / /m\\040t rw - cgroup2 x rw\n",
+		    NULL },
+		{ "4:cpu:/x\n", "30 23 0:26 / /mnt rw - cgroup2 x rw\n", NULL },
+		{ "0::/a\n", "30 23 0:26 / /mnt rw\n30 23 -\n\n", NULL },
+		{ "", "", NULL },
+	};
+	char mounts[1024], path[CGROUP_PATH_MAX];
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		int result;
+
+		snprintf(mounts, sizeof(mounts), "%s%s", v1, cases[i].mounts);
+		result = cgroup_parse(cases[i].cgroups, mounts, path);
+		ck_assert_int_eq(result, cases[i].is == NULL ? -1 : 0);
+		if (result == 0)
+			ck_assert_str_eq(path, cases[i].is);
+	}
 }
 END_TEST
 
@@ -620,6 +679,7 @@ main(void)
 	tcase_add_test(pure, php_command);
 	tcase_add_test(pure, command_places);
 	tcase_add_test(pure, spec_arrives);
+	tcase_add_test(pure, own_cgroup);
 	tcase_add_loop_test(
 	    pure, environment_file_lines, 0, (int)ARRAY_LEN(env_files));
 	tcase_add_test(pure, environment_file_with_a_nul);
