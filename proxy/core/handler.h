@@ -21,6 +21,7 @@ struct conf_action;
 struct conf_errors;
 struct conf_route;
 struct request;
+struct tls_upstream;
 struct upstream_registry;
 
 enum handler_result {
@@ -31,6 +32,9 @@ enum handler_result {
 /* What handlers may need when a snapshot is made; set by proxy.c. */
 struct handler_env {
 	struct upstream_registry *registry; /* opaque to core */
+	/* By conf_upstream.index; NULL: it is spoken to without TLS. Set by
+	 * snapshot.c, which keeps a reference while the snapshot is made. */
+	struct tls_upstream *const *tls;
 };
 
 struct handler_ops {

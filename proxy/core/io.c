@@ -661,7 +661,10 @@ io_looks_alive(struct io *io)
 {
 	char byte;
 
-	return io->fd != -1 && !io->broken &&
-	       recv(io->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == -1 &&
+	if (io->fd == -1 || io->broken)
+		return false;
+	if (UNLIKELY(io->ops->is_silent != NULL))
+		return io->ops->is_silent(io);
+	return recv(io->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == -1 &&
 	       errno == EAGAIN;
 }

@@ -88,6 +88,8 @@ struct io_ops {
 	/* As read(2), with errno. Sets io->has_more when it kept bytes that the
 	 * socket will not tell of. */
 	ssize_t (*read)(struct io *io, void *to, size_t room);
+	/* io_looks_alive; NULL: the socket alone tells. */
+	bool (*is_silent)(struct io *io);
 	/* io_write's pieces as the socket's: io_send, or io_break. */
 	void (*seal)(struct io *io, const struct iovec *from, int count);
 	enum io_handshake (*handshake)(struct io *io);
@@ -198,7 +200,8 @@ void io_close(struct io *io);
 int io_detach(struct io *io) MUST_CHECK;
 /* Is the other end still there and silent, as far as the kernel knows? For idle
  * uconns before they are used again: one recv(MSG_PEEK), only called when the
- * loop may be late. Bytes that nobody asked for count as no. */
+ * loop may be late. Bytes that nobody asked for count as no; what belongs to
+ * TLS alone does not. Nothing of the owner's is read. */
 bool io_looks_alive(struct io *io);
 
 /* ---- for transports and those that begin them ---- */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "proxy/core/access_log.h"
+#include "proxy/core/tls_upstream.h"
 #include "src/base/arena.h"
 #include "src/base/fdutil.h"
 #include "src/base/hash.h"
@@ -269,6 +270,50 @@ snapshot_free(struct snapshot **snapshot_ptr)
 	mem_free(snapshot);
 }
 
+/* How TLS is spoken to each upstream, while routes take what they need of it.
+ */
+static int
+build_upstreams(const struct conf *conf, struct tls_upstream **all,
+    const struct tls_files *files, struct conf_errors *errors)
+{
+	const struct tls_upstream *other = NULL;
+	int result = 0;
+
+	for (size_t i = 0; i < conf->n_upstreams; i++) {
+		if (conf->upstreams[i].protocol != CONF_HTTPS)
+			continue;
+		all[i] = tls_upstream_new(
+		    conf, &conf->upstreams[i], files, other, errors);
+		if (all[i] == NULL)
+			result = -1;
+		else if (tls_upstream_uses_system(all[i]))
+			other = all[i];
+	}
+	return result;
+}
+
+static int
+build_sites(struct snapshot *snapshot,
+    const struct handler_ops *const *handlers, const struct handler_env *env,
+    const struct tls_files *files, struct conf_errors *errors)
+{
+	const struct conf *conf = snapshot->conf;
+	struct tls_upstream **tls =
+	    mem_alloc_array(conf->n_upstreams + 1, sizeof(*tls));
+	struct handler_env with_tls = *env;
+	int result = build_upstreams(conf, tls, files, errors);
+
+	with_tls.tls = tls;
+	for (size_t i = 0; i < conf->n_sites; i++)
+		if (build_site(snapshot, &snapshot->sites[i], &conf->sites[i],
+			handlers, &with_tls, files, errors) == -1)
+			result = -1;
+	for (size_t i = 0; i < conf->n_upstreams; i++)
+		tls_upstream_unref(&tls[i]);
+	mem_free(tls);
+	return result;
+}
+
 struct snapshot *
 snapshot_new(struct conf *conf, uint32_t serial, unsigned n_workers,
     const int *log_fds, size_t n_logs,
@@ -291,10 +336,8 @@ snapshot_new(struct conf *conf, uint32_t serial, unsigned n_workers,
 	snapshot->listeners = arena_alloc(snapshot->arena,
 	    conf->n_listeners * sizeof(struct snapshot_listener) + 1);
 	result = build_logs(snapshot, n_workers, log_fds, n_logs, errors);
-	for (size_t i = 0; i < conf->n_sites; i++)
-		if (build_site(snapshot, &snapshot->sites[i], &conf->sites[i],
-			handlers, env, files, errors) == -1)
-			result = -1;
+	if (build_sites(snapshot, handlers, env, files, errors) == -1)
+		result = -1;
 	for (size_t i = 0; i < conf->n_listeners; i++)
 		build_listener(
 		    snapshot, &snapshot->listeners[i], &conf->listeners[i]);

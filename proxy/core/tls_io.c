@@ -26,6 +26,7 @@ struct tls {
 	SSL *ssl; /* NULL: there was no memory for it */
 	struct io *io;
 	tls_choose_cb *choose;
+	SSL_SESSION **session; /* with a peer; NULL: it is a client */
 	const char *why;
 	struct list waiting; /* for its turn, in the worker's list */
 	int64_t sent_ms;     /* tick of the last record */
@@ -116,6 +117,25 @@ tls_io_method(void)
 
 /* ---- results ---- */
 
+/* Texts that live for ever. */
+static const char *
+reason_of(const struct tls *tls, unsigned long code)
+{
+	if (ERR_GET_LIB(code) != ERR_LIB_SSL || tls->session == NULL)
+		return code == 0 ? NULL : ERR_reason_error_string(code);
+	switch (ERR_GET_REASON(code)) {
+	case SSL_R_CERTIFICATE_VERIFY_FAILED:
+		return X509_verify_cert_error_string(
+		    SSL_get_verify_result(tls->ssl));
+	case SSL_R_WRONG_VERSION_NUMBER:
+	case SSL_R_HTTP_REQUEST:
+	case SSL_R_PACKET_LENGTH_TOO_LONG:
+		return tls->is_up ? "broken record" : "it does not speak TLS";
+	default:
+		return ERR_reason_error_string(code);
+	}
+}
+
 /* What OpenSSL did not do, as read(2) would say it. */
 static ssize_t
 failure(struct tls *tls, int result)
@@ -131,14 +151,15 @@ failure(struct tls *tls, int result)
 	case SSL_ERROR_SYSCALL:
 		/* Without close_notify it may have been cut by anybody. */
 		tls->has_failed = true;
-		tls->why = "closed without close_notify";
+		tls->why = tls->is_up ? "closed without close_notify"
+				      : "closed in the handshake";
 		errno = tls->error != 0 ? tls->error : ECONNRESET;
 		return -1;
 	default:
 		break;
 	}
 	code = ERR_peek_error();
-	tls->why = code == 0 ? NULL : ERR_reason_error_string(code);
+	tls->why = reason_of(tls, code);
 	ERR_clear_error();
 	tls->has_failed = true;
 	errno = EPROTO;
@@ -181,6 +202,27 @@ tls_read(struct io *io, void *to, size_t room)
 	else
 		io->has_more = failed == 0 || errno != EAGAIN;
 	return (ssize_t)got;
+}
+
+/* Between two requests: what belongs to TLS alone is dealt with (tickets come
+ * whenever the peer likes), anything else is no silence. */
+static bool
+tls_is_silent(struct io *io)
+{
+	struct tls *tls = io->transport;
+	char byte;
+	size_t n;
+	int result;
+	bool is_silent;
+
+	if (tls->has_failed)
+		return false;
+	tls->is_dry = false;
+	result = SSL_peek_ex(tls->ssl, &byte, 1, &n);
+	is_silent =
+	    result != 1 && failure(tls, result) == -1 && errno == EAGAIN;
+	flush(tls);
+	return is_silent;
 }
 
 /* ---- writing ---- */
@@ -294,14 +336,26 @@ agreed_protocol(const SSL *ssl)
 	return IO_PROTOCOL_NONE;
 }
 
+/* A peer was offered HTTP/1.1 alone. */
+static bool
+agrees(const struct tls *tls, enum io_protocol protocol)
+{
+	const unsigned char *name;
+	unsigned len;
+
+	SSL_get0_alpn_selected(tls->ssl, &name, &len);
+	return len == 0 || protocol == IO_PROTOCOL_HTTP1 ||
+	       tls->session == NULL;
+}
+
 static enum io_handshake
 tls_handshake(struct io *io)
 {
 	struct tls *tls = io->transport;
 	int result;
-	ssize_t failed = 1;
+	bool waits;
 
-	if (tls->ssl == NULL)
+	if (tls->has_failed)
 		return IO_HANDSHAKE_FAILED;
 	if (list_is_linked(&tls->waiting))
 		return IO_HANDSHAKE_QUEUED;
@@ -313,14 +367,22 @@ tls_handshake(struct io *io)
 	tls->has_begun = true;
 	tls->is_dry = false;
 	result = SSL_do_handshake(tls->ssl);
-	if (result != 1)
-		failed = failure(tls, result);
-	flush(tls); /* of a failed one: why, for the client */
-	if (result != 1)
-		return failed == -1 && errno == EAGAIN ? IO_HANDSHAKE_WAITS
-						       : IO_HANDSHAKE_FAILED;
+	waits = result != 1 && failure(tls, result) == -1 && errno == EAGAIN;
+	flush(tls); /* of a failed one: why, for the other end */
+	if (waits)
+		return IO_HANDSHAKE_WAITS;
+	if (result != 1) {
+		/* It may have been the old session that they did not bear. */
+		if (tls->session != NULL)
+			tls_session_free(tls->session);
+		return IO_HANDSHAKE_FAILED;
+	}
 	tls->is_up = true;
 	io->protocol = (uint8_t)agreed_protocol(tls->ssl);
+	if (!agrees(tls, io_protocol(io))) {
+		tls->why = "it chose a protocol that was not offered";
+		return IO_HANDSHAKE_FAILED;
+	}
 	io->has_more = SSL_has_pending(tls->ssl);
 	return IO_HANDSHAKE_DONE;
 }
@@ -354,6 +416,7 @@ tls_close(struct io *io)
 static const struct io_ops io_tls = {
 	.name = "TLS",
 	.read = tls_read,
+	.is_silent = tls_is_silent,
 	.seal = tls_seal,
 	.handshake = tls_handshake,
 	.shutdown = tls_say_close,
@@ -402,6 +465,25 @@ tls_accept(struct io *io, tls_choose_cb *choose)
 		SSL_set_accept_state(tls->ssl);
 }
 
+void
+tls_connect(struct io *io, const struct tls_upstream *upstream,
+    const struct addr *peer, SSL_SESSION **session)
+{
+	struct tls *tls = begin(io, tls_upstream_context(upstream));
+
+	tls->session = session;
+	/* Requests wait for it: it is never queued behind new clients. */
+	tls->has_begun = true;
+	if (tls->ssl == NULL)
+		return;
+	SSL_set_connect_state(tls->ssl);
+	if (tls_upstream_begin(upstream, tls->ssl, peer, *session) == 0)
+		return;
+	ERR_clear_error();
+	tls->has_failed = true;
+	tls->why = "no memory";
+}
+
 /* ---- questions ---- */
 
 struct tls_worker *
@@ -425,6 +507,14 @@ tls_chosen(struct ssl_st *ssl, struct str name)
 	return site;
 }
 
+SSL_SESSION **
+tls_session_of(const struct ssl_st *ssl)
+{
+	const struct tls *tls = SSL_get_app_data(ssl);
+
+	return tls->session;
+}
+
 bool
 tls_offers_h2(const struct ssl_st *ssl)
 {
@@ -440,9 +530,9 @@ tls_of(const struct io *io)
 }
 
 const char *
-tls_why(const struct tls *tls)
+tls_why(const struct tls *tls, const char *preset)
 {
-	return tls->why == NULL ? "no reason" : tls->why;
+	return tls->why == NULL ? preset : tls->why;
 }
 
 bool

@@ -9,6 +9,7 @@
 
 #include "proxy/core/io.h"
 #include "proxy/core/tls_site.h"
+#include "proxy/core/tls_upstream.h"
 #include "src/base/compiler.h"
 #include "src/base/str.h"
 
@@ -24,10 +25,20 @@ typedef const struct tls_site *tls_choose_cb(struct io *io, struct str name);
  * how it went. Nothing may be written before that. */
 void tls_accept(struct io *io, tls_choose_cb *choose);
 
+/* Right after io_init of a connection to a peer, with `connecting`: it begins
+ * with a handshake once it is up, and on_connected tells how that went; nothing
+ * may be written before. The peer is who `upstream` wants, or it fails.
+ * *session (NULL: none) is taken up if the peer still knows it, and is where
+ * the newest one is kept, whenever it comes: it lives longer than the io, the
+ * owner frees it. Only this worker's. */
+void tls_connect(struct io *io, const struct tls_upstream *upstream,
+    const struct addr *peer, struct ssl_session_st **session);
+
 /* The TLS of an io, or NULL: it is plain. */
 const struct tls *tls_of(const struct io *io);
-/* Why the handshake failed, or what broke the connection; static text. */
-const char *tls_why(const struct tls *tls);
+/* Why the handshake failed, or what broke the connection; static text, or
+ * `preset` when TLS has nothing to say. */
+const char *tls_why(const struct tls *tls, const char *preset);
 /* Was the handshake as `site` wants it, though it may have been for another
  * one's name? If not, the answer is 421 (RFC 9110 section 15.5.20). */
 bool tls_suits(const struct tls *tls, const struct tls_site *site);
@@ -53,6 +64,8 @@ void tls_begin_next(struct tls_worker *worker);
 /* Whose connection it is, and its choice of a site. */
 struct tls_worker *tls_worker_of(const struct ssl_st *ssl);
 const struct tls_site *tls_chosen(struct ssl_st *ssl, struct str name);
+/* Where a session with that peer is kept. */
+struct ssl_session_st **tls_session_of(const struct ssl_st *ssl);
 /* Does the site that was chosen? */
 bool tls_offers_h2(const struct ssl_st *ssl);
 

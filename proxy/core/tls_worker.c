@@ -15,10 +15,10 @@
 
 #include "proxy/core/tls_io.h"
 #include "proxy/core/tls_names.h"
+#include "proxy/core/tls_parts.h"
 #include "src/base/log.h"
 #include "src/base/mem.h"
 
-#define GROUPS "X25519:P-256:P-384"
 /* Beyond it a ticket is as good as none. */
 #define SESSION_S (12 * 3600)
 
@@ -48,25 +48,13 @@ choose_protocol(SSL *ssl, const unsigned char **chosen, unsigned char *len,
 SSL_CTX *
 tls_worker_new_context(void)
 {
-	SSL_CTX *context = SSL_CTX_new(TLS_server_method());
+	SSL_CTX *context = tls_new_context(false);
 
-	if (context == NULL) {
-		log_error("OpenSSL: no context: %s",
-		    ERR_reason_error_string(ERR_peek_last_error()));
-		abort();
-	}
-	SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
 	SSL_CTX_set_options(context,
-	    SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
-		SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
-	SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS |
-				      SSL_MODE_ENABLE_PARTIAL_WRITE |
-				      SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-	SSL_CTX_set_read_ahead(context, 1);
+	    SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
 	/* Tickets alone: a cache of sessions would be one of this process. */
 	SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
 	SSL_CTX_set_timeout(context, SESSION_S);
-	SSL_CTX_set1_groups_list(context, GROUPS);
 	SSL_CTX_set_alpn_select_cb(context, choose_protocol, NULL);
 	return context;
 }

@@ -96,7 +96,8 @@ on_connected(struct io *io, int error)
 	struct front *front = conn->front;
 
 	if (error != 0) {
-		log_debug("c=%d no handshake: %s", io->fd, tls_why(tls_of(io)));
+		log_debug("c=%d no handshake: %s", io->fd,
+		    tls_why(tls_of(io), "no reason"));
 		conn_close(conn, "no handshake");
 		return;
 	}

@@ -128,6 +128,8 @@ word_of(enum pool_failure failure)
 		return "waited too long";
 	case POOL_CONNECT_FAILED:
 		return "connect failed";
+	case POOL_TLS_FAILED:
+		return "TLS handshake failed";
 	case POOL_CONNECT_TIMEOUT:
 		return "connect timed out";
 	case POOL_ENDING:
@@ -193,7 +195,8 @@ pool_refused(struct gate *gate, enum pool_failure failure)
 {
 	struct worker *worker = gate->gateway->worker;
 
-	if (failure != POOL_CONNECT_FAILED && failure != POOL_CONNECT_TIMEOUT) {
+	if (failure != POOL_CONNECT_FAILED && failure != POOL_TLS_FAILED &&
+	    failure != POOL_CONNECT_TIMEOUT) {
 		say_unavailable(gate, failure);
 		return;
 	}

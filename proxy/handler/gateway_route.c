@@ -51,7 +51,8 @@ fill_app(struct gateway_route *route, const struct conf_app *app)
 }
 
 static void
-fill_upstream(struct gateway_route *route, const struct conf_upstream *conf)
+fill_upstream(struct gateway_route *route, const struct conf_upstream *conf,
+    struct tls_upstream *tls)
 {
 	struct registry_peer *peers =
 	    mem_alloc_array(conf->n_peers + 1, sizeof(*peers));
@@ -66,7 +67,7 @@ fill_upstream(struct gateway_route *route, const struct conf_upstream *conf)
 		};
 	route->name = mem_strdup(conf->name);
 	route->upstream = registry_get_peers(route->registry, conf->name,
-	    is_fastcgi ? UPSTREAM_FASTCGI : UPSTREAM_HTTP1, peers,
+	    is_fastcgi ? UPSTREAM_FASTCGI : UPSTREAM_HTTP1, tls, peers,
 	    conf->n_peers);
 	mem_free(peers);
 	route->limits = (struct pool_limits){
@@ -101,7 +102,8 @@ gateway_route_new(const struct conf_route *conf,
 	if (action->kind == CONF_APP)
 		fill_app(route, action->app);
 	else
-		fill_upstream(route, action->upstream);
+		fill_upstream(
+		    route, action->upstream, env->tls[action->upstream->index]);
 	route->needs_length |= route->ops->needs_length;
 	return route;
 }

@@ -142,7 +142,8 @@ end(struct exchange *exchange)
 	struct http1_state *state = state_of(exchange);
 	bool reusable = state->keep_alive && exchange->sent_all &&
 			state->input.buf->start == state->input.buf->end &&
-			io_is_drained(&exchange->uconn->io);
+			io_is_drained(&exchange->uconn->io) &&
+			!exchange->uconn->io.has_more;
 
 	exchange->uconn->is_suspect =
 	    exchange->request->head.method == METHOD_HEAD;
@@ -184,16 +185,18 @@ end_of_input(struct exchange *exchange, bool clean)
 	else if (state->tunnel)
 		end_tunnel(exchange);
 	else if (!exchange->got_bytes)
-		exchange_input_fail(
-		    exchange, EXCHANGE_CLOSED, "closed before it answered");
+		exchange_input_fail(exchange, EXCHANGE_CLOSED,
+		    exchange_input_why(
+			exchange, clean, "closed before it answered"));
 	else if (!state->head_done)
 		exchange_input_fail(
 		    exchange, EXCHANGE_TRUNCATED, "closed inside the head");
 	else if (clean && state->body.kind == BODY_UNTIL_CLOSE)
 		end(exchange);
 	else
-		exchange_input_fail(
-		    exchange, EXCHANGE_TRUNCATED, "closed inside the body");
+		exchange_input_fail(exchange, EXCHANGE_TRUNCATED,
+		    exchange_input_why(
+			exchange, clean, "closed inside the body"));
 }
 
 /* ---- the answer ---- */

@@ -6,6 +6,7 @@
 #include "proxy/upstream/exchange_input.h"
 
 #include "proxy/core/io.h"
+#include "proxy/core/tls_io.h"
 #include "proxy/upstream/uconn.h"
 
 enum exchange_input_result
@@ -52,6 +53,15 @@ exchange_input_finish(struct exchange *exchange)
 	buf_put(worker, &input->buf);
 	buf_put(worker, &input->head);
 	buf_put(worker, &input->error);
+}
+
+const char *
+exchange_input_why(
+    const struct exchange *exchange, bool clean, const char *preset)
+{
+	const struct tls *tls = tls_of(&exchange->uconn->io);
+
+	return clean || tls == NULL ? preset : tls_why(tls, preset);
 }
 
 void

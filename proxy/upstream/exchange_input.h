@@ -51,6 +51,9 @@ enum exchange_input_result exchange_input_read(
 
 /* Nothing more is said; the buffers go back. */
 void exchange_input_finish(struct exchange *exchange);
+/* Why the connection ended: what TLS says of one that failed, or `preset`. */
+const char *exchange_input_why(
+    const struct exchange *exchange, bool clean, const char *preset);
 /* Finish with on_failed. */
 void exchange_input_fail(
     struct exchange *exchange, enum exchange_failure failure, const char *why);

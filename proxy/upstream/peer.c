@@ -7,6 +7,7 @@
 
 #include <assert.h>
 
+#include "proxy/core/tls_upstream.h"
 #include "proxy/upstream/upstream.h"
 #include "src/base/mem.h"
 
@@ -59,6 +60,7 @@ peer_unref(struct peer *peer)
 		    &upstream->past_requests, atomic_load(&local->requests));
 		atomic_fetch_add(
 		    &upstream->past_errors, atomic_load(&local->errors));
+		tls_session_free(&local->session);
 	}
 	mem_free(peer);
 	upstream_unref(upstream);

@@ -27,7 +27,8 @@ struct peer_local {
 					 * first */
 	_Atomic unsigned n_idle;
 	_Atomic uint64_t requests, errors;
-	char pad[64 - 8];
+	struct ssl_session_st *session; /* of TLS, the newest; or NULL */
+	char pad[64 - 16];
 };
 
 #define PEER_NO_CAP REGISTRY_NO_CAP

@@ -100,15 +100,19 @@ take_idle(struct pool *pool, struct peer *peer, bool fresh, bool careful)
 }
 
 static void
-note_connect_failure(struct pool *pool, struct peer *peer, const char *why)
+note_connect_failure(struct pool *pool, struct peer *peer,
+    enum pool_failure failure, const char *why)
 {
 	unsigned before = peer_failed(peer, clock_now_ms());
 
 	/* The first of a row is news; each request that suffers has a line of
 	 * its own. */
-	(before == 0 ? log_warn : log_debug)(
-	    "upstream=%s peer=%s connect failed: %s", peer->upstream->name,
-	    peer->text, why);
+	(before == 0 ? log_warn : log_debug)("upstream=%s peer=%s %s failed: "
+					     "%s",
+	    peer->upstream->name, peer->text,
+	    failure == POOL_TLS_FAILED ? "TLS handshake" : "connect", why);
+	if (peer->is_remote)
+		peer_count(peer, pool->worker->index, true);
 }
 
 /* ---- waiting ---- */
@@ -172,7 +176,7 @@ pool_uconn_failed(
 {
 	struct pool_wait *wait = uconn->wait;
 
-	note_connect_failure(uconn->pool, uconn->peer, why);
+	note_connect_failure(uconn->pool, uconn->peer, failure, why);
 	uconn->wait = NULL;
 	uconn_close(uconn);
 	answer(wait, NULL, failure);
@@ -201,7 +205,8 @@ use_grant(struct pool *pool, struct pool_wait *wait, struct peer *peer)
 	uconn =
 	    uconn_new(pool, peer, &wait->limits, wait->buffer_bytes, capped);
 	if (uconn == NULL) {
-		note_connect_failure(pool, peer, strerror(errno));
+		note_connect_failure(
+		    pool, peer, POOL_CONNECT_FAILED, strerror(errno));
 		answer(wait, NULL, POOL_CONNECT_FAILED);
 	} else if (uconn->state == UCONN_BUSY) {
 		answer(wait, uconn, POOL_OK);
@@ -347,7 +352,8 @@ pool_acquire(struct pool *pool, struct upstream *upstream,
 		if (!take(pool, peer, ask, &uconn))
 			continue;
 		if (uconn == NULL) {
-			note_connect_failure(pool, peer, strerror(errno));
+			note_connect_failure(
+			    pool, peer, POOL_CONNECT_FAILED, strerror(errno));
 			*failure = POOL_CONNECT_FAILED;
 		} else if (UNLIKELY(uconn->state == UCONN_CONNECTING)) {
 			*wait_at = new_wait(pool, upstream, ask, on_ready, arg);

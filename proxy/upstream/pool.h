@@ -34,6 +34,7 @@ enum pool_failure {
 	POOL_QUEUE_FULL, /* 503 */
 	POOL_QUEUE_TIMEOUT,   /* 503 */
 	POOL_CONNECT_FAILED,  /* refused, no such socket ...: 502 */
+	POOL_TLS_FAILED,      /* the handshake did: 502 */
 	POOL_CONNECT_TIMEOUT, /* 504 */
 	POOL_ENDING,          /* the proxy ends: 503 */
 };

@@ -5,6 +5,7 @@
  * Knows no requests.
  */
 #include "proxy/core/io.h"
+#include "proxy/core/tls_io.h"
 #include "proxy/upstream/peer.h"
 #include "proxy/upstream/pool.h"
 #include "proxy/upstream/uconn.h"
@@ -57,7 +58,9 @@ hand_over(struct uconn *uconn)
 {
 	struct peer *peer = uconn->peer;
 	struct worker *worker = uconn->pool->worker;
-	struct upstream_wait *next = upstream_next(peer->upstream);
+	/* The keys of TLS do not leave their worker. */
+	const struct worker *only = tls_of(&uconn->io) == NULL ? NULL : worker;
+	struct upstream_wait *next = upstream_next(peer->upstream, only);
 
 	if (next == NULL)
 		return false;
@@ -97,7 +100,7 @@ pool_uconn_keep(struct uconn *uconn)
 	if (slot_is_connection && upstream_has_waiters(peer->upstream)) {
 		if (hand_over(uconn))
 			return;
-		/* Who is next wants a fresh one. */
+		/* Who is next wants a fresh one, or cannot have this one. */
 		if (upstream_has_waiters(peer->upstream)) {
 			uconn_end(uconn);
 			return;

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "proxy/core/tls_upstream.h"
 #include "proxy/upstream/upstream.h"
 #include "src/base/list.h"
 #include "src/base/log.h"
@@ -347,11 +348,13 @@ registry_get_app(struct upstream_registry *registry, const char *app)
 
 static bool
 has_these_peers(struct upstream *upstream, enum upstream_protocol protocol,
-    const struct registry_peer *peers, size_t n_peers)
+    const struct tls_upstream *tls, const struct registry_peer *peers,
+    size_t n_peers)
 {
 	const struct peer_set *set = upstream->set;
 
-	if (upstream->protocol != protocol || set->n != n_peers)
+	if (upstream->protocol != protocol || set->n != n_peers ||
+	    !tls_upstream_eq(upstream->tls, tls))
 		return false;
 	for (size_t i = 0; i < n_peers; i++) {
 		uint64_t room = atomic_load(&set->peers[i]->room);
@@ -398,8 +401,8 @@ fill_upstream(struct upstream *upstream, enum upstream_protocol protocol,
 
 struct upstream *
 registry_get_peers(struct upstream_registry *registry, const char *name,
-    enum upstream_protocol protocol, const struct registry_peer *peers,
-    size_t n_peers)
+    enum upstream_protocol protocol, struct tls_upstream *tls,
+    const struct registry_peer *peers, size_t n_peers)
 {
 	struct upstream *found = NULL;
 	struct list *node;
@@ -411,11 +414,13 @@ registry_get_peers(struct upstream_registry *registry, const char *name,
 		    LIST_ENTRY(node, struct upstream, node);
 
 		if (!upstream->is_app && strcmp(upstream->name, name) == 0 &&
-		    has_these_peers(upstream, protocol, peers, n_peers))
+		    has_these_peers(upstream, protocol, tls, peers, n_peers))
 			found = upstream;
 	}
 	if (found == NULL) {
 		found = add_upstream(registry, name, false);
+		if (tls != NULL)
+			found->tls = tls_upstream_ref(tls);
 		fill_upstream(found, protocol, peers, n_peers);
 	}
 	found->users++;

@@ -18,6 +18,7 @@
 #include "src/base/addr.h"
 #include "src/base/compiler.h"
 
+struct tls_upstream;
 struct upstream;
 struct upstream_registry;
 struct worker;
@@ -124,10 +125,11 @@ struct registry_peer {
 	unsigned weight;          /* at least 1 */
 	unsigned max_connections; /* idle ones included; 0: any number */
 };
-/* The upstream of that name with exactly these peers: an existing one is shared
- * (its connections, health and queue live on), else a new one is made. */
+/* The upstream of that name with exactly these peers, spoken to in exactly this
+ * way (`tls`: NULL is without): an existing one is shared (its connections,
+ * health and queue live on), else a new one is made. */
 struct upstream *registry_get_peers(struct upstream_registry *registry,
-    const char *name, enum upstream_protocol protocol,
+    const char *name, enum upstream_protocol protocol, struct tls_upstream *tls,
     const struct registry_peer *peers, size_t n_peers) MUST_CHECK;
 /* Sets it to NULL. Its connections end by their idle time. */
 void registry_put(

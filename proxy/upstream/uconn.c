@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "proxy/core/tls_io.h"
 #include "proxy/upstream/exchange.h"
 #include "proxy/upstream/peer.h"
 #include "proxy/upstream/upstream.h"
@@ -265,7 +266,10 @@ on_connect_too_long(struct worker *worker, struct timer *timer)
 {
 	struct uconn *uconn = CONTAINER_OF(timer, struct uconn, timer);
 
-	pool_uconn_failed(uconn, POOL_CONNECT_TIMEOUT, "no answer in time");
+	pool_uconn_failed(uconn, POOL_CONNECT_TIMEOUT,
+	    uconn->io.is_shaking && !uconn->io.connecting
+		? "no end of the TLS handshake in time"
+		: "no answer in time");
 }
 
 static void
@@ -289,11 +293,19 @@ try_connect(struct uconn *uconn, int fd)
 	return -1;
 }
 
-static void
+/* Of a new connection; with TLS it is up when the handshake is done. */
+static bool
 take_fd(struct uconn *uconn, int fd, bool is_up)
 {
+	struct tls_upstream *tls = uconn->peer->upstream->tls;
+
+	is_up = is_up && tls == NULL;
 	io_init(&uconn->io, uconn->pool->worker, fd, &io_plain,
 	    &uconn_io_events, uconn->io.high_bytes, !is_up);
+	if (UNLIKELY(tls != NULL))
+		tls_connect(&uconn->io, tls, &uconn->peer->addr,
+		    &local_of(uconn)->session);
+	return is_up;
 }
 
 static void on_again(evutil_socket_t fd, short what, void *arg);
@@ -315,14 +327,16 @@ on_again(evutil_socket_t unused, short what, void *arg)
 {
 	struct uconn *uconn = arg;
 	int fd = uconn->io.fd;
-	int result = try_connect(uconn, fd);
+	int result = try_connect(uconn, fd), error;
+	bool is_up;
 
 	if (result == -1 && errno == EAGAIN && try_later(uconn, fd) == 0)
 		return;
-	take_fd(uconn, fd, result == 1);
+	error = errno;
+	is_up = take_fd(uconn, fd, result == 1);
 	if (result == -1) {
-		pool_uconn_failed(uconn, POOL_CONNECT_FAILED, strerror(errno));
-	} else if (result == 1) {
+		pool_uconn_failed(uconn, POOL_CONNECT_FAILED, strerror(error));
+	} else if (is_up) {
 		come_up(uconn);
 		pool_uconn_up(uconn);
 	}
@@ -375,18 +389,19 @@ uconn_new(struct pool *pool, struct peer *peer,
 	int fd = open_socket(peer);
 	int result = fd == -1 ? -1 : try_connect(uconn, fd);
 	int error = errno;
+	bool is_up = false;
 
 	if (result == -1 && fd != -1 && error == EAGAIN &&
 	    peer->addr.u.sa.sa_family == AF_UNIX)
 		result = try_later(uconn, fd);
 	else if (fd != -1)
-		take_fd(uconn, fd, result == 1);
+		is_up = take_fd(uconn, fd, result == 1);
 	if (result == -1) {
 		uconn_close(uconn);
 		errno = error;
 		return NULL;
 	}
-	if (result == 1)
+	if (is_up)
 		come_up(uconn);
 	else
 		timer_arm(pool->worker,
@@ -403,7 +418,7 @@ uconn_adopt(struct pool *pool, struct peer *peer,
 {
 	struct uconn *uconn = new_uconn(pool, peer, limits, buffer_bytes, true);
 
-	take_fd(uconn, fd, true);
+	(void)take_fd(uconn, fd, true); /* it is none of TLS */
 	uconn->served = served;
 	uconn_set_busy(uconn);
 	io_read_start(&uconn->io);
@@ -471,8 +486,10 @@ on_readable(struct io *io)
 			io_read_pause(io); /* its next user will see it */
 		return;
 	case UCONN_IDLE:
-		/* Closed, or bytes that nobody asked for. */
-		uconn_close(uconn);
+		/* Closed, or bytes that nobody asked for; or a ticket of TLS.
+		 */
+		if (!io_looks_alive(io))
+			uconn_close(uconn);
 		return;
 	case UCONN_ENDING:
 	case UCONN_DRAINING:
@@ -522,6 +539,11 @@ on_connected(struct io *io, int error)
 
 	if (uconn->state != UCONN_CONNECTING)
 		return;
+	if (error == EPROTO && tls_of(io) != NULL) {
+		pool_uconn_failed(
+		    uconn, POOL_TLS_FAILED, tls_why(tls_of(io), "no reason"));
+		return;
+	}
 	if (error != 0) {
 		pool_uconn_failed(uconn, POOL_CONNECT_FAILED, strerror(error));
 		return;

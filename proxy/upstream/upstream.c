@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "proxy/core/tls_upstream.h"
 #include "src/base/mem.h"
 
 struct upstream *
@@ -46,6 +47,7 @@ upstream_unref(struct upstream *upstream)
 	peer_set_unref(upstream->set);
 	queue_free(&upstream->queue);
 	pthread_mutex_destroy(&upstream->lock);
+	tls_upstream_unref(&upstream->tls);
 	mem_free(upstream->state_text);
 	mem_free(upstream->name);
 	mem_free(upstream);
@@ -309,14 +311,15 @@ upstream_slot_freed(struct upstream *upstream)
 }
 
 struct upstream_wait *
-upstream_next(struct upstream *upstream)
+upstream_next(struct upstream *upstream, const struct worker *only)
 {
 	struct upstream_wait *wait = NULL;
 	struct queue_node *node;
 
 	pthread_mutex_lock(&upstream->lock);
 	node = queue_peek(&upstream->queue);
-	if (node != NULL && !wait_of(node)->fresh)
+	if (node != NULL && !wait_of(node)->fresh &&
+	    (only == NULL || wait_of(node)->worker == only))
 		wait = take_next(upstream);
 	pthread_mutex_unlock(&upstream->lock);
 	return wait;

@@ -54,6 +54,7 @@ struct upstream {
 	char *name;
 	bool is_app;
 	enum upstream_protocol protocol; /* of configured peers */
+	struct tls_upstream *tls;        /* the same; NULL: without */
 	unsigned n_workers;
 	unsigned users;        /* routes; under the registry's lock */
 	struct list node;      /* of the registry; under its lock */
@@ -92,8 +93,9 @@ bool upstream_dequeue(
 void upstream_slot_freed(struct upstream *upstream);
 /* The next waiter, to be given a kept connection: it is taken out of the queue
  * and the caller posts the mail. NULL: nobody waits, or who is next wants a
- * fresh one. */
-struct upstream_wait *upstream_next(struct upstream *upstream) MUST_CHECK;
+ * fresh one, or is not of the worker `only` (NULL: any will do). */
+struct upstream_wait *upstream_next(
+    struct upstream *upstream, const struct worker *only) MUST_CHECK;
 
 /* What to say to a client (Retry-After seconds, and a sentence). */
 #define UPSTREAM_SAY_MAX 160

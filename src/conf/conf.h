@@ -186,7 +186,20 @@ struct conf_peer {
 	unsigned max_connections; /* 0: no cap */
 };
 
-enum conf_protocol { CONF_HTTP, CONF_FASTCGI };
+/* The enums of keys stand in the order of the key's words. */
+enum conf_tls_version { CONF_TLS_1_2, CONF_TLS_1_3 };
+enum conf_protocol { CONF_HTTP, CONF_FASTCGI, CONF_HTTPS };
+
+/* With protocol "https": how to speak TLS to the peers. */
+struct conf_upstream_tls {
+	/* The name asked for and verified; NULL: a peer's address is. */
+	const char *server_name;
+	bool verify;
+	const char *ca;                /* NULL: the system's roots */
+	const char *certificate, *key; /* both, or NULL */
+	enum conf_tls_version min_version;
+	const char *ciphers; /* NULL: ours */
+};
 
 struct conf_upstream {
 	struct conf_where where;
@@ -194,6 +207,7 @@ struct conf_upstream {
 	size_t index;
 	enum conf_protocol protocol;
 	const char *root; /* fastcgi: document root at the peer */
+	struct conf_upstream_tls tls;
 	struct conf_peer *peers;
 	size_t n_peers;
 	unsigned queue_length;
@@ -258,8 +272,6 @@ struct conf_route {
 
 /* ---- TLS of a site ---- */
 
-/* The enums of keys stand in the order of the key's words. */
-enum conf_tls_version { CONF_TLS_1_2, CONF_TLS_1_3 };
 enum conf_verify {
 	CONF_VERIFY_NONE,
 	CONF_VERIFY_OPTIONAL,
@@ -386,10 +398,19 @@ typedef int conf_tls_file_cb(const char *path, const struct conf_where *where,
 int conf_each_tls_file(
     const struct conf *conf, conf_tls_file_cb *call, void *arg);
 
-/* Add a finding about a key of a site ("tls.key"), where it stands. -1. */
-int conf_errors_add_site(struct conf_errors *errors, const struct conf *conf,
-    const struct conf_site *site, const char *key, const char *fmt, ...)
-    PRINTF_LIKE(5, 6);
+/* A key and where it stands in the file, or what it belongs to when it has no
+ * place there. For messages. */
+struct conf_place {
+	char path[160];
+	struct conf_where where;
+};
+/* "sites[I].routes[J].KEY"; route NULL: of the site; key NULL: none. */
+void conf_place_site(struct conf_place *place, const struct conf *conf,
+    const struct conf_site *site, const struct conf_route *route,
+    const char *key);
+/* "upstreams.NAME.KEY" */
+void conf_place_upstream(struct conf_place *place, const struct conf *conf,
+    const struct conf_upstream *upstream, const char *key);
 
 /* The effective configuration, defaults included, in the syntax of the file. */
 void conf_print(const struct conf *conf, struct strbuf *to);

@@ -20,17 +20,8 @@ void conf_check(const struct conf *conf, struct conf_errors *errors);
 void conf_check_sites(const struct conf *conf, struct conf_errors *errors);
 void conf_check_system(const struct conf *conf, struct conf_errors *errors);
 
-/* "apps.NAME.KEY" and the place of that key in the file, or of the app when
- * it has none. Returns `path`. For messages. */
-struct conf_place {
-	char path[160];
-	struct conf_where where;
-};
+/* "apps.NAME.KEY" */
 void conf_place_app(struct conf_place *place, const struct conf *conf,
     const struct conf_app *app, const char *key);
-/* "sites[I].routes[J].KEY"; route NULL: of the site; key NULL: none. */
-void conf_place_site(struct conf_place *place, const struct conf *conf,
-    const struct conf_site *site, const struct conf_route *route,
-    const char *key);
 
 #endif

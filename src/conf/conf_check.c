@@ -78,19 +78,17 @@ conf_place_site(struct conf_place *place, const struct conf *conf,
 		find_place(&place->where, node, key);
 }
 
-int
-conf_errors_add_site(struct conf_errors *errors, const struct conf *conf,
-    const struct conf_site *site, const char *key, const char *fmt, ...)
+void
+conf_place_upstream(struct conf_place *place, const struct conf *conf,
+    const struct conf_upstream *upstream, const char *key)
 {
-	struct conf_place place;
-	va_list args;
-	char text[1024];
+	const struct conf_node *node = conf_node_find(
+	    conf_node_find(conf->tree, "upstreams"), upstream->name);
 
-	conf_place_site(&place, conf, site, NULL, key);
-	va_start(args, fmt);
-	vsnprintf(text, sizeof(text), fmt, args);
-	va_end(args);
-	return conf_errors_add(errors, &place.where, place.path, "%s", text);
+	place->where = upstream->where;
+	snprintf(place->path, sizeof(place->path), "upstreams.%.60s.%.60s",
+	    upstream->name, key);
+	find_place(&place->where, node, key);
 }
 
 struct check {
@@ -351,21 +349,96 @@ check_app(struct check *check, struct hash_map *logs)
 
 /* ---- upstreams ---- */
 
+static void PRINTF_LIKE(4, 5) refuse_upstream(const struct check *check,
+    const struct conf_upstream *upstream, const char *key, const char *fmt, ...)
+{
+	struct conf_place place;
+	va_list args;
+	char text[512];
+
+	conf_place_upstream(&place, check->conf, upstream, key);
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	conf_errors_add(check->errors, &place.where, place.path, "%s", text);
+}
+
+/* A host name or an IP address, as a certificate may have it. */
+static bool
+is_server_name(const char *name)
+{
+	static const char bytes[] =
+	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._";
+	struct addr addr;
+
+	if (addr_parse_host(str_of(name), &addr) == 0)
+		return true;
+	return strspn(name, bytes) == strlen(name) && name[0] != '.' &&
+	       name[0] != '-' && strstr(name, "..") == NULL;
+}
+
+static void
+check_upstream_tls(
+    const struct check *check, const struct conf_upstream *upstream)
+{
+	const struct conf_upstream_tls *tls = &upstream->tls;
+	struct conf_place place;
+
+	if (tls->server_name != NULL && !is_server_name(tls->server_name))
+		refuse_upstream(check, upstream, "tls.server_name",
+		    "\"%.60s\" is no host name and no address",
+		    tls->server_name);
+	for (size_t i = 0; i < upstream->n_peers; i++)
+		if (upstream->peers[i].addr.u.sa.sa_family == AF_UNIX &&
+		    tls->server_name == NULL && tls->verify)
+			refuse_upstream(check, upstream, "tls.server_name",
+			    "is missing: %.120s has no name that could be "
+			    "verified",
+			    upstream->peers[i].text);
+	if ((tls->certificate == NULL) != (tls->key == NULL))
+		refuse_upstream(check, upstream,
+		    tls->key == NULL ? "tls.key" : "tls.certificate",
+		    "is missing: certificate and key belong together");
+	if (tls->verify)
+		return;
+	if (tls->ca != NULL)
+		refuse_upstream(check, upstream, "tls.ca",
+		    "has no meaning with verify = false");
+	conf_place_upstream(&place, check->conf, upstream, "tls.verify");
+	conf_errors_warn(check->errors, &place.where, place.path,
+	    "anybody between here and the peers can take their place");
+}
+
+static bool
+has_tls_group(const struct check *check, const struct conf_upstream *upstream)
+{
+	const struct conf_node *node =
+	    conf_node_find(check->conf->tree, "upstreams");
+
+	return conf_node_find(conf_node_find(node, upstream->name), "tls") !=
+	       NULL;
+}
+
 static void
 check_upstream(const struct check *check, const struct conf_upstream *upstream)
 {
-	char path[96];
+	bool is_fastcgi = upstream->protocol == CONF_FASTCGI;
 
-	snprintf(path, sizeof(path), "upstreams.%.60s.root", upstream->name);
-	if (upstream->protocol == CONF_FASTCGI && upstream->root == NULL)
-		conf_errors_add(check->errors, &upstream->where, path,
+	if (is_fastcgi && upstream->root == NULL)
+		refuse_upstream(check, upstream, "root",
 		    "is missing; protocol \"fastcgi\" needs it");
-	if (upstream->protocol == CONF_HTTP && upstream->root != NULL)
-		conf_errors_add(check->errors, &upstream->where, path,
-		    "is for protocol = \"fastcgi\"");
+	if (!is_fastcgi && upstream->root != NULL)
+		refuse_upstream(
+		    check, upstream, "root", "is for protocol = \"fastcgi\"");
 	if (upstream->root != NULL && upstream->root[0] != '/')
-		conf_errors_add(check->errors, &upstream->where, path,
-		    "does not begin with /");
+		refuse_upstream(
+		    check, upstream, "root", "does not begin with /");
+	if (upstream->protocol == CONF_HTTPS)
+		check_upstream_tls(check, upstream);
+	else if (has_tls_group(check, upstream))
+		refuse_upstream(check, upstream, "tls",
+		    "is for protocol = \"https\"%s",
+		    is_fastcgi ? "; FastCGI is never spoken over TLS" : "");
 }
 
 static void

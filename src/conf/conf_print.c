@@ -387,7 +387,13 @@ static void
 put_upstream(struct print *print, const struct conf_upstream *upstream)
 {
 	open_group(print, upstream->name, "{");
-	put_keys(print, "upstreams.*", CONF_FOR_ALL, true, upstream);
+	put_keys(print, "upstreams.*", CONF_FOR_ALL, false, upstream);
+	if (upstream->protocol == CONF_HTTPS) {
+		open_group(print, "tls", "{");
+		put_keys(
+		    print, "upstreams.*.tls", CONF_FOR_ALL, false, upstream);
+		close_group(print, "};");
+	}
 	open_group(print, "peers", "(");
 	for (size_t i = 0; i < upstream->n_peers; i++) {
 		open_element(print);

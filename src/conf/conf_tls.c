@@ -32,6 +32,18 @@ tell_all(const struct each *each, const struct conf_site *site, const char *key,
 	return 0;
 }
 
+static int
+tell_upstream(const struct each *each, const struct conf_upstream *upstream,
+    const char *key, const char *path)
+{
+	struct conf_place place;
+
+	if (path == NULL || upstream->protocol != CONF_HTTPS)
+		return 0;
+	conf_place_upstream(&place, each->conf, upstream, key);
+	return each->call(path, &place.where, place.path, each->arg);
+}
+
 int
 conf_each_tls_file(const struct conf *conf, conf_tls_file_cb *call, void *arg)
 {
@@ -46,6 +58,16 @@ conf_each_tls_file(const struct conf *conf, conf_tls_file_cb *call, void *arg)
 		    tell_all(&each, site, "tls.key", tls->keys) == -1 ||
 		    tell_site(&each, site, "tls.client_certificate.ca",
 			tls->client_ca) == -1)
+			return -1;
+	}
+	for (size_t i = 0; i < conf->n_upstreams; i++) {
+		const struct conf_upstream *upstream = &conf->upstreams[i];
+		const struct conf_upstream_tls *tls = &upstream->tls;
+
+		if (tell_upstream(&each, upstream, "tls.ca", tls->ca) == -1 ||
+		    tell_upstream(&each, upstream, "tls.certificate",
+			tls->certificate) == -1 ||
+		    tell_upstream(&each, upstream, "tls.key", tls->key) == -1)
 			return -1;
 	}
 	return 0;

@@ -19,16 +19,17 @@ def openssl(*args, **kwargs):
                           capture_output=True, **kwargs).stdout
 
 
-def make(place, name, names, kind="ec", ca=None):
-    """NAME.pem and NAME.key in `place`, self-signed or by `ca`; the group."""
+def make(place, name, names, kind="ec", ca=None, days=30):
+    """NAME.pem and NAME.key in `place`, self-signed or by `ca`, for DNS names
+    and addresses; the group."""
     pem, key = place / f"{name}.pem", place / f"{name}.key"
     how = {"ec": ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"],
            "rsa": ["-newkey", "rsa:2048"]}[kind]
-    args = ["req", "-x509", *how, "-nodes", "-days", "30", "-keyout", key,
+    args = ["req", "-x509", *how, "-nodes", "-days", days, "-keyout", key,
             "-out", pem, "-subj", f"/CN={name}"]
     if names:
-        args += ["-addext", "subjectAltName=" +
-                 ",".join(f"DNS:{n}" for n in names)]
+        args += ["-addext", "subjectAltName=" + ",".join(
+            f"{'DNS' if n[-1].isalpha() else 'IP'}:{n}" for n in names)]
     if ca:
         args += ["-CA", place / f"{ca}.pem", "-CAkey", place / f"{ca}.key",
                  "-addext", "basicConstraints=critical,CA:FALSE"]

@@ -109,7 +109,12 @@ static const char everything[] =
 	 "  command = [ \"/bin/sleep\", \"\" ]; };\n"
 	 "};\n"
 	 "upstreams = { old = { peers = ( \"unix:/run/x.sock\",\n"
-	 "  { address = \"[::1]:80\"; weight = 2; } ); }; };\n"
+	 "  { address = \"[::1]:80\"; weight = 2; } ); };\n"
+	 "secure = { protocol = \"https\"; peers = ( \"10.0.0.3:443\" );\n"
+	 "  tls = { server_name = \"s.example\"; min_version = \"1.3\"; }; "
+	 "};\n"
+	 "named = { protocol = \"https\"; peers = ( \"10.0.0.3:443\" ); "
+	 "}; };\n"
 	 "sites = (\n"
 	 "{ names = [ \"Example.COM\", \"*.example.com\", \"[::1]\" ];\n"
 	 "  listen = [ \"80\", \"unix:/run/l.sock\" ];\n"
@@ -243,6 +248,13 @@ START_TEST(sites_become_what_is_written)
 	    addr_format(&conf->upstreams[0].peers[1].addr, text), "[::1]:80");
 	ck_assert_uint_eq(conf->upstreams[0].peers[0].weight, 1);
 	ck_assert_uint_eq(conf->upstreams[0].peers[1].weight, 2);
+	ck_assert_int_eq(conf->upstreams[0].protocol, CONF_HTTP);
+	ck_assert_int_eq(conf->upstreams[1].protocol, CONF_HTTPS);
+	ck_assert_str_eq(conf->upstreams[1].tls.server_name, "s.example");
+	ck_assert_int_eq(conf->upstreams[1].tls.min_version, CONF_TLS_1_3);
+	ck_assert(conf->upstreams[1].tls.verify);
+	ck_assert(conf->upstreams[2].tls.verify);
+	ck_assert_ptr_null(conf->upstreams[2].tls.server_name);
 	ck_assert_uint_eq(conf->n_trusted_proxies, 3);
 	conf_free(conf);
 }

@@ -203,6 +203,41 @@ static const struct {
 	{ BASE "upstreams = { u = { protocol = \"fastcgi\"; "
 	       "peers = ( \"10.0.0.3:80\" ); }; };\n",
 	    "upstreams.u.root: is missing; protocol \"fastcgi\" needs it" },
+	{ BASE "upstreams = { u = { peers = ( \"10.0.0.3:80\" );\n"
+	       "tls = { min_version = \"1.3\"; }; }; };\n",
+	    "scalws.conf:4: upstreams.u.tls: is for protocol = \"https\"" },
+	{ BASE "upstreams = { u = { peers = ( \"10.0.0.3:80\" ); "
+	       "protocol = \"fastcgi\"; root = \"/r\";\n"
+	       "tls = { }; }; };\n",
+	    "scalws.conf:4: upstreams.u.tls: is for protocol = \"https\"; "
+	    "FastCGI is never spoken over TLS" },
+	{ BASE "upstreams = { u = { peers = ( \"10.0.0.3:80\" ); "
+	       "protocol = \"https\"; root = \"/r\"; }; };\n",
+	    "upstreams.u.root: is for protocol = \"fastcgi\"" },
+	{ BASE "upstreams = { u = { peers = ( \"unix:/run/x\" ); "
+	       "protocol = \"https\"; }; };\n",
+	    "upstreams.u.tls.server_name: is missing: unix:/run/x has no "
+	    "name" },
+	{ BASE "upstreams = { u = { peers = ( \"10.0.0.3:443\" ); "
+	       "protocol = \"https\";\n"
+	       "tls = { server_name = \"*.example.com\"; }; }; };\n",
+	    "scalws.conf:4: upstreams.u.tls.server_name: \"*.example.com\" is "
+	    "no host name and no address" },
+	{ BASE "upstreams = { u = { peers = ( \"10.0.0.3:443\" ); "
+	       "protocol = \"https\"; tls = { key = \"/k\"; }; }; };\n",
+	    "upstreams.u.tls.certificate: is missing: certificate and key "
+	    "belong together" },
+	{ BASE "upstreams = { u = { peers = ( \"10.0.0.3:443\" ); "
+	       "protocol = \"https\"; tls = { certificate = \"/c\"; }; "
+	       "}; };\n",
+	    "upstreams.u.tls.key: is missing" },
+	{ BASE "upstreams = { u = { peers = ( \"10.0.0.3:443\" ); "
+	       "protocol = \"https\"; tls = { verify = false; "
+	       "ca = \"/c\"; }; }; };\n",
+	    "upstreams.u.tls.ca: has no meaning with verify = false" },
+	{ BASE "upstreams = { u = { peers = ( \"10.0.0.3:443\" ); "
+	       "protocol = \"https\"; tls = { ca_file = \"/c\"; }; }; };\n",
+	    "upstreams.u.tls.ca_file: there is no such key" },
 	/* sites */
 	{ USER "sites = { };\n",
 	    "sites: takes a list of groups: ( { ... }, ... ), not a group" },

@@ -582,8 +582,8 @@ START_TEST(the_least_busy_is_chosen)
 
 	for (unsigned i = 0; i < 3; i++)
 		ck_assert_int_eq(addr_unix(bench->path, &told[i].addr), 0);
-	upstream =
-	    registry_get_peers(bench->registry, "u", UPSTREAM_HTTP1, told, 3);
+	upstream = registry_get_peers(
+	    bench->registry, "u", UPSTREAM_HTTP1, NULL, told, 3);
 	set = upstream->set;
 	/* Idle peers take turns by weight. */
 	for (unsigned turn = 0; turn < 40; turn++)

@@ -1,0 +1,199 @@
+/*
+ * Certificates, keys and ciphers from their texts, and what all contexts have
+ * in common. Below tls_site.c and tls_upstream.c.
+ * Opens no file and makes no connection.
+ */
+#include "proxy/core/tls_parts.h"
+
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/log.h"
+#include "src/base/strbuf.h"
+
+/* The intermediate set of Mozilla's recommendations, without finite-field
+ * groups: forward secrecy and authenticated encryption alone. */
+#define CIPHERS                                                      \
+	"ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:" \
+	"ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384:" \
+	"ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305"
+#define CIPHERS_1_3                                      \
+	"TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:" \
+	"TLS_CHACHA20_POLY1305_SHA256"
+#define GROUPS "X25519:P-256:P-384"
+
+/* ---- findings ---- */
+
+int
+tls_refuse(const struct tls_owner *owner, const char *key, const char *path,
+    const char *what)
+{
+	unsigned long code = ERR_peek_last_error();
+	const char *reason = code == 0 ? NULL : ERR_reason_error_string(code);
+	struct conf_place place;
+
+	ERR_clear_error();
+	if (owner->site != NULL)
+		conf_place_site(&place, owner->conf, owner->site, NULL, key);
+	else
+		conf_place_upstream(&place, owner->conf, owner->upstream, key);
+	return conf_errors_add(owner->errors, &place.where, place.path,
+	    "%s: %s%s%s", path, what, reason == NULL ? "" : ": ",
+	    reason == NULL ? "" : reason);
+}
+
+/* ---- certificates and keys ---- */
+
+static int
+open_file(
+    const struct tls_owner *owner, const char *key, const char *path, BIO **bio)
+{
+	struct str text;
+
+	if (!tls_files_get(owner->files, path, &text))
+		return tls_refuse(owner, key, path, "the file did not come");
+	*bio = BIO_new_mem_buf(text.ptr, (int)text.len);
+	return *bio == NULL ? tls_refuse(owner, key, path, "no memory") : 0;
+}
+
+STACK_OF(X509) * tls_read_certificates(const struct tls_owner *owner,
+		     const char *key, const char *path)
+{
+	STACK_OF(X509) * all;
+	X509 *one;
+	BIO *bio;
+
+	if (open_file(owner, key, path, &bio) == -1)
+		return NULL;
+	all = sk_X509_new_null();
+	while ((one = PEM_read_bio_X509(bio, NULL, NULL, NULL)) != NULL)
+		sk_X509_push(all, one);
+	BIO_free(bio);
+	/* "No start line" is the end of the file. */
+	if (sk_X509_num(all) > 0 &&
+	    ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE) {
+		ERR_clear_error();
+		return all;
+	}
+	tls_refuse(owner, key, path, "is no PEM file of certificates");
+	sk_X509_pop_free(all, X509_free);
+	return NULL;
+}
+
+static int
+no_pass_phrase(char *to, int room, int is_writing, void *arg)
+{
+	return 0;
+}
+
+static int
+read_key(const struct tls_owner *owner, const char *path, EVP_PKEY **key)
+{
+	BIO *bio;
+
+	if (open_file(owner, "tls.key", path, &bio) == -1)
+		return -1;
+	*key = PEM_read_bio_PrivateKey(bio, NULL, no_pass_phrase, NULL);
+	BIO_free(bio);
+	return *key != NULL ? 0
+			    : tls_refuse(owner, "tls.key", path,
+				  "is no PEM file of a private key without "
+				  "pass phrase");
+}
+
+int
+tls_read_pair(const struct tls_owner *owner, const char *path,
+    const char *key_path, struct tls_pair *pair)
+{
+	char what[1200];
+
+	pair->chain = tls_read_certificates(owner, "tls.certificate", path);
+	if (pair->chain == NULL)
+		return -1;
+	pair->leaf = sk_X509_shift(pair->chain);
+	if (read_key(owner, key_path, &pair->key) == -1)
+		return -1;
+	if (X509_check_private_key(pair->leaf, pair->key) == 1)
+		return 0;
+	ERR_clear_error();
+	snprintf(what, sizeof(what),
+	    "is not the key of the certificate %.1000s", path);
+	return tls_refuse(owner, "tls.key", key_path, what);
+}
+
+void
+tls_free_pair(struct tls_pair *pair)
+{
+	X509_free(pair->leaf);
+	sk_X509_pop_free(pair->chain, X509_free);
+	EVP_PKEY_free(pair->key);
+}
+
+/* ---- contexts ---- */
+
+SSL_CTX *
+tls_new_context(bool is_client)
+{
+	SSL_CTX *context =
+	    SSL_CTX_new(is_client ? TLS_client_method() : TLS_server_method());
+
+	if (context == NULL) {
+		log_error("OpenSSL: no context: %s",
+		    ERR_reason_error_string(ERR_peek_last_error()));
+		abort();
+	}
+	SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
+	SSL_CTX_set_options(
+	    context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+	SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS |
+				      SSL_MODE_ENABLE_PARTIAL_WRITE |
+				      SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+	SSL_CTX_set_read_ahead(context, 1);
+	SSL_CTX_set1_groups_list(context, GROUPS);
+	return context;
+}
+
+int
+tls_use_pair(const struct tls_owner *owner, SSL_CTX *context,
+    const struct tls_pair *pair, const char *path)
+{
+	if (SSL_CTX_use_cert_and_key(
+		context, pair->leaf, pair->key, pair->chain, 1) == 1)
+		return 0;
+	return tls_refuse(owner, "tls.certificate", path, "cannot be used");
+}
+
+/* Names that begin with TLS_ are those of TLS 1.3 (OpenSSL has two lists). */
+int
+tls_set_ciphers(
+    const struct tls_owner *owner, SSL_CTX *context, const char *text)
+{
+	struct strbuf old = STRBUF_EMPTY, now = STRBUF_EMPTY;
+	struct str rest = str_of(text == NULL ? "" : text), part;
+	int result = 0;
+
+	while (text != NULL && str_split(&rest, ':', &part)) {
+		struct strbuf *to =
+		    str_starts_with(part, STR("TLS_")) ? &now : &old;
+
+		strbuf_add_text(to, to->len == 0 ? "" : ":");
+		strbuf_add(to, part.ptr, part.len);
+	}
+	/* What is not named keeps our own choice. */
+	if (SSL_CTX_set_cipher_list(
+		context, old.len == 0 ? CIPHERS : old.ptr) != 1 ||
+	    SSL_CTX_set_ciphersuites(
+		context, now.len == 0 ? CIPHERS_1_3 : now.ptr) != 1)
+		result = tls_refuse(owner, "tls.ciphers",
+		    text == NULL ? "ours" : text,
+		    "is no list of ciphers that OpenSSL knows");
+	strbuf_free(&old);
+	strbuf_free(&now);
+	return result;
+}
