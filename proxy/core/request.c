@@ -5,6 +5,7 @@
  */
 #include "proxy/core/request.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "proxy/core/access_log.h"
@@ -198,9 +199,9 @@ request_refuse(struct request *request, unsigned status, const char *why)
 	request_enter(request);
 	/* What the parser left behind is not to be looked at. */
 	request->method = request->target = STR("");
+	memset(&request->head, 0, offsetof(struct h1_request, headers));
 	request->head.method = METHOD_OTHER;
 	request->head.minor = 1;
-	request->head.keep_alive = false;
 	request->head.body = BODY_NONE;
 	header_table_reset(&request->head.headers);
 	request->body_is_whole = false;

@@ -6,6 +6,7 @@
  */
 #include "proxy/front/h2_head.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "proxy/http/chars.h"
@@ -34,6 +35,8 @@ h2_head_init(struct h2_head *head, struct h1_request *request,
 	head->base = base;
 	head->room = room;
 	head->priority.urgency = 3;
+	/* It may be refused before it is read. */
+	memset(request, 0, offsetof(struct h1_request, headers));
 	header_table_reset(&request->headers);
 }
 
