@@ -429,16 +429,19 @@ tls_bytes(void)
 	return sizeof(struct tls);
 }
 
+/* With the worker's own context if there is no `context`. */
 static struct tls *
 begin(struct io *io, SSL_CTX *context)
 {
 	struct tls_worker *worker = io->worker->tls;
+	SSL_CTX *base = tls_worker_base(worker);
 	struct tls *tls = pool_of_get(&worker->connections);
 	BIO *bio = BIO_new(worker->method);
 
 	memset(tls, 0, sizeof(*tls));
 	tls->io = io;
-	tls->ssl = bio == NULL ? NULL : SSL_new(context);
+	if (bio != NULL)
+		tls->ssl = SSL_new(context != NULL ? context : base);
 	if (tls->ssl == NULL) {
 		tls->has_failed = true;
 		tls->why = "no memory";
@@ -458,7 +461,7 @@ begin(struct io *io, SSL_CTX *context)
 void
 tls_accept(struct io *io, tls_choose_cb *choose)
 {
-	struct tls *tls = begin(io, io->worker->tls->base);
+	struct tls *tls = begin(io, NULL);
 
 	tls->choose = choose;
 	if (tls->ssl != NULL)

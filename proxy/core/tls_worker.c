@@ -211,22 +211,37 @@ tls_worker_new(struct worker *worker)
 	struct tls_worker *tls = mem_alloc(sizeof(*tls));
 
 	tls->worker = worker;
+	pool_of_init(worker, &tls->connections, tls_bytes());
+	list_init(&tls->waiting);
+	evtimer_assign(&tls->pump, worker->base, on_pump, tls);
+	worker->tls = tls;
+}
+
+static void
+open_tls(struct tls_worker *tls)
+{
 	tls->base = tls_worker_new_context();
 	SSL_CTX_set_client_hello_cb(tls->base, on_client_hello, NULL);
 	SSL_CTX_set_tlsext_servername_callback(tls->base, on_server_name);
 	SSL_CTX_set_tlsext_ticket_key_evp_cb(tls->base, on_ticket);
 	tls->method = tls_io_method();
 	tls->ticket_cipher = EVP_CIPHER_fetch(NULL, "AES-256-CBC", NULL);
-	pool_of_init(worker, &tls->connections, tls_bytes());
 	tls->plain = mem_alloc(TLS_RECORD_BYTES);
 	tls->out = mem_alloc(TLS_WRITE_BYTES + TLS_RECORD_ROOM);
-	list_init(&tls->waiting);
-	evtimer_assign(&tls->pump, worker->base, on_pump, tls);
+	if (tls->tickets.count > 0)
+		return;
 	tls->tickets.count = 1;
 	if (RAND_bytes((unsigned char *)tls->tickets.keys,
 		sizeof(tls->tickets.keys[0])) != 1)
 		abort(); /* without randomness there is no TLS */
-	worker->tls = tls;
+}
+
+struct ssl_ctx_st *
+tls_worker_base(struct tls_worker *tls)
+{
+	if (UNLIKELY(tls->base == NULL))
+		open_tls(tls);
+	return tls->base;
 }
 
 void
@@ -243,7 +258,8 @@ tls_worker_free(struct worker *worker)
 	EVP_CIPHER_free(tls->ticket_cipher);
 	pool_of_end(&tls->connections);
 	explicit_bzero(&tls->tickets, sizeof(tls->tickets));
-	explicit_bzero(tls->plain, TLS_RECORD_BYTES);
+	if (tls->plain != NULL)
+		explicit_bzero(tls->plain, TLS_RECORD_BYTES);
 	mem_free(tls->plain);
 	mem_free(tls->out);
 	mem_free(tls);

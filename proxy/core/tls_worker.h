@@ -30,7 +30,9 @@ struct ssl_st;
 
 struct tls_worker {
 	struct worker *worker;
-	struct ssl_ctx_st *base; /* of servers; it has no certificate */
+	/* Of servers, without a certificate; see tls_worker_base. NULL, with
+	 * all that OpenSSL makes: there was no TLS connection yet. */
+	struct ssl_ctx_st *base;
 	struct bio_method_st *method;
 	struct evp_cipher_st *ticket_cipher;
 	struct tls_tickets tickets;
@@ -55,6 +57,9 @@ struct tls_worker {
 
 /* Before the worker runs: sets worker->tls. */
 void tls_worker_new(struct worker *worker);
+/* What TLS connections need, made for the first of them: who has none does not
+ * pay for OpenSSL (0.7 MiB). Never NULL. */
+struct ssl_ctx_st *tls_worker_base(struct tls_worker *tls);
 /* When all its connections are closed; worker->tls is NULL then. */
 void tls_worker_free(struct worker *worker);
 

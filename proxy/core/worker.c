@@ -256,7 +256,7 @@ pool_of_get(struct pool_of *pool)
 
 	pool->n_used++;
 	if (UNLIKELY(object == NULL))
-		return mem_alloc(pool->bytes);
+		return mem_alloc_dirty(pool->bytes);
 	memcpy(&pool->free, object, sizeof(pool->free));
 	if (UNLIKELY(--pool->n_free < pool->n_spare))
 		pool->n_spare = pool->n_free;

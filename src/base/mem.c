@@ -49,6 +49,12 @@ mem_alloc_array(size_t count, size_t bytes)
 }
 
 void *
+mem_alloc_dirty(size_t bytes)
+{
+	return mem_realloc(NULL, 1, bytes);
+}
+
+void *
 mem_realloc(void *old, size_t count, size_t bytes)
 {
 	void *ptr = realloc(old, total_of(count, bytes));

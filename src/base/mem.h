@@ -14,6 +14,8 @@
  * overcommits; a process that gets here cannot go on). Free with mem_free. */
 void *mem_alloc(size_t bytes) MUST_CHECK;
 void *mem_alloc_array(size_t count, size_t bytes) MUST_CHECK;
+/* The same, but with whatever was there. */
+void *mem_alloc_dirty(size_t bytes) MUST_CHECK;
 /* Grow or shrink; what is new is not zeroed. */
 void *mem_realloc(void *old, size_t count, size_t bytes) MUST_CHECK;
 /* A copy of `text` (NULL gives NULL), of `len` bytes plus a NUL. */
