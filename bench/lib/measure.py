@@ -49,15 +49,10 @@ def rounds_of(scenario, servers, options, directory, tools, say):
             for name in names if len(made) == len(names) else ():
                 rounds[name].append(made[name])
         rounds = {name: done for name, done in rounds.items() if done}
-        memories = {name: memory(one) for name, one in running.items()
-                    if name in rounds}
+        memories = {
+            name: {"peak_rss": process.memory(one.server_pids(), "VmHWM")}
+            for name, one in running.items() if name in rounds}
     return rounds, memories
-
-
-def memory(running):
-    pids = running.server_pids()
-    return {"peak_rss": process.memory(pids, "VmHWM"),
-            "pss": process.memory(pids, "Pss")}
 
 
 def ratios(rounds, base, key):

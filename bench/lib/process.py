@@ -79,6 +79,18 @@ def program(pid):
         return ""
 
 
+def role(pid):
+    """What scalwsd says with --role; "" for its supervisor."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return ""
+    for word in words:
+        if word.startswith(b"--role="):
+            return word[7:].decode()
+    return ""
+
+
 def cpu_us(pids):
     """Run time of all their threads by the scheduler's account."""
     total = 0
@@ -92,7 +104,8 @@ def cpu_us(pids):
 
 
 def memory(pids, key):
-    """Bytes: Pss, Rss (of smaps_rollup) or VmHWM (of status), summed."""
+    """Bytes: Pss, Pss_Anon (of smaps_rollup) or VmHWM (of status),
+    summed."""
     file = "status" if key.startswith("Vm") else "smaps_rollup"
     total = 0
     for pid in pids:

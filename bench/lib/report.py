@@ -19,6 +19,8 @@ COLUMNS = [
     ("app_ratio", "app/nginx", "{:.2f}"),
     ("peak_rss", "peak MiB", "MiB"),
     ("pss", "PSS MiB", "MiB"),
+    ("pss_anon", "own MiB", "MiB"),
+    ("pss_others", "others MiB", "MiB"),
     ("not_2xx", "non-2xx", "{:d}"),
     ("errors", "errors", "{:d}"),
     ("idle_bytes", "bytes/idle", "{:.0f}"),
@@ -42,7 +44,10 @@ instr     user-space instructions per request (callgrind)
 CPU us    run time of the server's processes per request, applications apart;
           app us: that of the applications; CV: coefficient of variation
 .../nginx median of the ratios formed round by round
-peak, PSS memory of the server's processes, at their largest and proportional
+peak      resident memory of the server's processes, at their largest
+PSS       proportional memory of the processes that answer requests (scalwsd's
+          proxy, nginx's master and workers) under load; own: the part that is
+          no file's; others: scalwsd's supervisor and keepers
 bytes/idle  per idle connection: PSS with them, less that of a server with room
           for 512 and none; grown: less that of the same server without any
 closed    failed requests whose connection ended before the first byte of an
@@ -56,7 +61,7 @@ def cell(row, key, form):
     if value is None:
         return ""
     if form == "MiB":
-        return f"{value / 1048576:.1f}"
+        return f"{value / 1048576:.2f}"
     return form.format(value)
 
 

@@ -158,6 +158,15 @@ class Running:
         ours = process.program(self.process.pid)
         return [pid for pid in pids if process.program(pid) == ours]
 
+    def proxy_pids(self):
+        """Those of them that answer requests, with what starts these in
+        nginx and haproxy; not scalwsd's supervisor and keepers, which do what
+        those do not."""
+        pids = self.server_pids()
+        if not self.server.writer.STARTS_APPS:
+            return pids
+        return [pid for pid in pids if process.role(pid) == "proxy"]
+
     def app_pids(self):
         if self.app:
             return self.app.pids()

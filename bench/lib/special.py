@@ -13,6 +13,7 @@ from .tools import Load, release
 
 FEW = 512           # the room of the server without idle connections
 TRIES = 10          # of the spread
+MEMORY_S = 2        # of load while memory is looked at
 
 
 def pss(running):
@@ -36,6 +37,23 @@ def idle(server, scenario, options, directory, tools):
         release(held)
     return {"idle_bytes": (full - small) / number,
             "idle_bytes_grown": (full - empty) / number, "pss": full}
+
+
+def memory(server, scenario, options, directory, tools):
+    """PSS while it serves, with no other server beside that would share its
+    libraries. What they share with the rest of the machine is in it."""
+    with Running(server, scenario.site, directory, tools,
+                 path=scenario.path) as running:
+        Load(tools, running, scenario).count(20 * scenario.connections)
+        load = Load(tools, running, scenario).begin(MEMORY_S)
+        time.sleep(MEMORY_S / 2)
+        proxy, all_pids = running.proxy_pids(), running.server_pids()
+        found = {"pss": process.memory(proxy, "Pss"),
+                 "pss_anon": process.memory(proxy, "Pss_Anon"),
+                 "pss_others": process.memory(
+                     set(all_pids) - set(proxy), "Pss") or None}
+        Load.end(load)
+    return found
 
 
 def under_load(server, scenario, options, directory, tools, action):
@@ -121,4 +139,4 @@ def spread(server, scenario, options, directory, tools):
             "busiest_share": statistics.median(busiest) / fair}
 
 
-KINDS = {"idle": idle, "reload": reload, "restart": restart, "spread": spread}
+KINDS = {"idle": idle, "memory": memory, "reload": reload, "restart": restart, "spread": spread}
