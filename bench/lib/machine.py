@@ -14,7 +14,7 @@ PROGRAMS = {
     "uvicorn": "uvicorn", "node": "nodejs", "php-fpm8.2": "php8.2-fpm",
     "cc": "gcc", "openssl": "openssl", "curl": "curl",
 }
-PACKAGES = ["python3-uvloop", "python3-httptools", "libssl-dev"]
+PACKAGES = ["libc6-dev", "python3-uvloop", "python3-httptools", "libssl-dev"]
 
 
 def find(program):
