@@ -13,7 +13,7 @@ import scalws
 class Stream:
     def __init__(self):
         self.interim, self.fields, self.trailers = [], None, None
-        self.body = b""
+        self.body = bytearray()     # 100 MiB come in many pieces
         self.ended, self.reset = False, None
 
     @property
