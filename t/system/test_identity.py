@@ -291,34 +291,34 @@ def test_thousand_signals_and_hundred_commands(daemon, port):
     assert one.app("app")["state"] == "running"
 
 
-def test_crash_loop_costs_little(daemon, port):
-    """And harms nobody else."""
-    conf = one_app(BY_NAME["http"], port)
-    for i in range(5):
-        conf["apps"][f"bad{i}"] = worker("raise SystemExit(3)")
-    one = daemon(conf)
-    one.wait_running("app")
-    time.sleep(3)       # the first deaths follow closely
+def cpu_seconds(*pids):
+    """Of these processes and the children that they have waited for."""
+    ticks = 0
+    for pid in pids:
+        stat = open(f"/proc/{pid}/stat").read()
+        after = stat[stat.rindex(")") + 2:].split()
+        ticks += sum(map(int, after[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
-    def spent():
-        ticks = 0
-        for pid in [one.process.pid, *one.tree()]:
-            try:
-                stat = open(f"/proc/{pid}/stat").read()
-            except OSError:
-                continue
-            after = stat[stat.rindex(")") + 2:].split()
-            ticks += sum(map(int, after[11:15]))    # and waited-for children
-        return ticks / os.sysconf("SC_CLK_TCK")
-    seconds = 20 if scalws.LONG else 6
-    before = spent()
-    began = time.monotonic()
-    while time.monotonic() - began < seconds:
+
+def test_crash_loop_costs_little(daemon, port):
+    """Less than 5 % of a core, from the first death on: supervisor, proxy, and
+    the keepers with what they start. It harms nobody else."""
+    one = daemon(one_app(BY_NAME["http"], port))
+    one.wait_running("app")
+    conf = dict(one.conf)
+    conf["apps"]["bad"] = {"runtime": "command", "http": False,
+                           "command": ["/bin/false"]}
+    one.write(conf)
+    mine = one.process.pid, one.proxy_pid()
+    before, began = cpu_seconds(*mine), time.monotonic()
+    one.ok("reload")
+    while time.monotonic() - began < (60 if scalws.LONG else 6):
         assert get(port, host="example.com").status == 200
         time.sleep(0.5)
-    took = time.monotonic() - began
-    assert (spent() - before) / took < 0.05 * 5 * scalws.SLOW
-    assert one.app("bad0")["restarts"] >= 1
+    share = (cpu_seconds(*mine) - before) / (time.monotonic() - began)
+    assert one.app("bad")["restarts"] >= 1
+    assert share < 0.05 * scalws.SLOW, share
 
 
 # --- what the daemon leaves and says ----------------------------------------------
