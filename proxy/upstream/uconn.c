@@ -315,7 +315,10 @@ try_later(struct uconn *uconn, int fd)
 {
 	struct timeval soon = { 0, AGAIN_MS * 1000 };
 
+	/* As much of an io as closing it takes: more would watch a socket that
+	 * is not on its way. */
 	uconn->io.fd = fd;
+	uconn->io.ops = &io_plain;
 	event_assign(
 	    &uconn->again, uconn->pool->worker->base, -1, 0, on_again, uconn);
 	return event_add(&uconn->again, &soon);

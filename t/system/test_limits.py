@@ -3,6 +3,7 @@
 What comes over a limit of size stands in the raw tables; here is what needs
 several connections or time.
 """
+import os
 import re
 import select
 import socket
@@ -439,6 +440,34 @@ def full_listener():
         held.append(sock)
     time.sleep(0.1)
     return listener, held, "%s:%d" % address
+
+
+def test_full_backlog(daemon, port):
+    """A unix listener that takes nobody: a connection that waits for a place
+    is given up in time, or with its client."""
+    path = scalws.scratch() / "full.sock"
+    with socket.socket(socket.AF_UNIX) as full:
+        full.bind(str(path))
+        os.chmod(path, 0o666)
+        full.listen(0)
+        one = daemon({
+            "workers": 1, "sites": [{"listen": [f"127.0.0.1:{port}"],
+                                     "routes": [{"path": "*",
+                                                 "upstream": "u"}]}],
+            "upstreams": {"u": {"connect_timeout": "500ms", "peers": [
+                {"address": f"unix:{path}"}]}}})
+        proxy = one.proxy_pid()
+        with Client(port) as first, Client(port) as waits, \
+                Client(port) as leaves:
+            first.request()
+            time.sleep(0.2)
+            waits.request()
+            leaves.request()
+            time.sleep(0.1)
+            leaves.close()
+            assert waits.response().status in (502, 504)
+        assert one.proxy_pid() == proxy
+        assert one.status()["proxy"]["restarts"] == 0
 
 
 def test_connect_timeout(daemon, port):
