@@ -490,6 +490,12 @@ io_handshake(struct io *io)
 	case IO_HANDSHAKE_FAILED:
 		shaken(io, EPROTO);
 		return;
+	case IO_HANDSHAKE_PLAIN:
+		io->ops->close(io);
+		io->ops = &io_plain;
+		io->is_shaking = false;
+		io->owner->on_connected(io, EPROTOTYPE);
+		return;
 	}
 }
 

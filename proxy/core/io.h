@@ -49,7 +49,9 @@ struct io_events {
 	/* Only after io_init with `connecting`, or with TLS: the connection is
 	 * up (0), with TLS the handshake is done and io_protocol is known, and
 	 * what was queued is going out; or it failed (errno; EPROTO: the
-	 * handshake), nothing of the owner's was sent. Comes once, before any
+	 * handshake), nothing of the owner's was sent. EPROTOTYPE: a client
+	 * spoke plain HTTP; the io is a plain one now and can be written to,
+	 * but the first bytes are lost. Comes once, before any
 	 * on_readable. */
 	void (*on_connected)(struct io *io, int error);
 };
@@ -79,6 +81,7 @@ enum io_handshake {
 	IO_HANDSHAKE_QUEUED, /* the transport calls io_handshake again */
 	IO_HANDSHAKE_DONE,
 	IO_HANDSHAKE_FAILED,
+	IO_HANDSHAKE_PLAIN, /* what came is HTTP as it is */
 };
 
 /* Transport: what is between the owner's bytes and the socket's. All but `read`

@@ -33,6 +33,8 @@ struct tls {
 	uint32_t warm_bytes; /* sent without a pause */
 	int error;           /* errno of the socket, or 0 */
 	bool has_begun;      /* its first turn has come */
+	bool has_bytes;      /* ... and bytes of the other end */
+	bool is_http;        /* a client's are no TLS but a method */
 	bool is_up;          /* the handshake is done */
 	bool has_failed;     /* nothing more may be asked of `ssl` */
 	bool is_dry;         /* the socket gave all it had, in this call */
@@ -61,6 +63,13 @@ bio_read(BIO *bio, char *to, int room)
 		BIO_set_retry_read(bio);
 	else if (n == -1)
 		tls->error = errno;
+	if (UNLIKELY(!tls->has_bytes) && n > 0) {
+		tls->has_bytes = true;
+		/* No record and no hello of old begins so. */
+		tls->is_http = tls->session == NULL && *to >= 'A' && *to <= 'Z';
+		if (tls->is_http)
+			return -1;
+	}
 	return (int)n;
 }
 
@@ -371,6 +380,8 @@ tls_handshake(struct io *io)
 	flush(tls); /* of a failed one: why, for the other end */
 	if (waits)
 		return IO_HANDSHAKE_WAITS;
+	if (UNLIKELY(tls->is_http))
+		return IO_HANDSHAKE_PLAIN;
 	if (result != 1) {
 		/* It may have been the old session that they did not bear. */
 		if (tls->session != NULL)

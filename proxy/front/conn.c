@@ -90,11 +90,34 @@ shake_hands(struct conn *conn, bool has_data)
 }
 
 static void
+say_https(struct conn *conn)
+{
+	static const char answer[] =
+	    "HTTP/1.1 400 Bad Request\r\n"
+	    "Content-Type: text/plain\r\n"
+	    "Content-Length: 54\r\n"
+	    "Connection: close\r\n"
+	    "\r\n"
+	    "400 Bad Request\n\nThis port speaks HTTPS: use https://\n";
+	struct iovec piece = { (void *)(uintptr_t)answer, sizeof(answer) - 1 };
+
+	METRIC_ADD(conn->front->worker->metrics.bad_requests, 1);
+	if (io_write(&conn->io, &piece, 1) == IO_DEAD)
+		conn_close(conn, "spoke no TLS");
+	else
+		conn_finish(conn, true);
+}
+
+static void
 on_connected(struct io *io, int error)
 {
 	struct conn *conn = CONTAINER_OF(io, struct conn, io);
 	struct front *front = conn->front;
 
+	if (error == EPROTOTYPE) {
+		say_https(conn);
+		return;
+	}
 	if (error != 0) {
 		log_debug("c=%d no handshake: %s", io->fd,
 		    tls_why(tls_of(io), "no reason"));
