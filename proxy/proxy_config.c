@@ -341,13 +341,24 @@ check_sockets(struct proxy *proxy)
 	return 0;
 }
 
+/* What the supervisor could not see: it does not look into certificates. */
+static void
+log_warnings(const struct strbuf *text, size_t from)
+{
+	struct str rest = { text->ptr + from, text->len - from }, line;
+
+	while (from < text->len && str_split(&rest, '\n', &line))
+		if (line.len > 0)
+			log_warn("%.*s", (int)line.len, line.ptr);
+}
+
 static int
 build(struct proxy *proxy)
 {
 	struct pending *pending = &proxy->pending;
 	struct handler_env env;
 	struct conf *conf = pending->conf;
-	size_t n_logs = pending->n_logs;
+	size_t n_logs = pending->n_logs, told;
 
 	if (conf == NULL || pending->errors.count > 0 ||
 	    check_sockets(proxy) == -1)
@@ -358,12 +369,14 @@ build(struct proxy *proxy)
 	env.registry = proxy->registry;
 	pending->conf = NULL;
 	pending->n_logs = 0;
+	told = pending->errors.warnings_text.len;
 	pending->snapshot = snapshot_new(conf, pending->serial,
 	    proxy->n_workers, pending->log_fds, n_logs, handlers, &env,
 	    &pending->files, snapshot_unused, proxy, &pending->errors);
 	tls_files_wipe(&pending->files);
 	if (pending->snapshot == NULL)
 		return -1;
+	log_warnings(&pending->errors.warnings_text, told);
 	for (size_t i = 0; i < conf->n_listeners; i++)
 		pending->snapshot->listeners[i].key = pending->keys[i];
 	return 0;

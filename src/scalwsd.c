@@ -46,6 +46,10 @@ check(const char *path, bool print)
 
 	conf_errors_init(&errors);
 	conf = conf_load(path, &errors);
+	if (conf != NULL && proxy_check_tls(conf, &errors) == -1) {
+		conf_free(conf);
+		conf = NULL;
+	}
 	if (errors.warnings_text.len > 0)
 		fprintf(stderr, "%s", errors.warnings_text.ptr);
 	if (conf == NULL) {

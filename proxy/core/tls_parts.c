@@ -27,6 +27,8 @@
 	"TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:" \
 	"TLS_CHACHA20_POLY1305_SHA256"
 #define GROUPS "X25519:P-256:P-384"
+/* Who renews by hand should hear of it in time. */
+#define SOON_DAYS 14
 
 /* ---- findings ---- */
 
@@ -46,6 +48,20 @@ tls_refuse(const struct tls_owner *owner, const char *key, const char *path,
 	return conf_errors_add(owner->errors, &place.where, place.path,
 	    "%s: %s%s%s", path, what, reason == NULL ? "" : ": ",
 	    reason == NULL ? "" : reason);
+}
+
+void
+tls_warn(const struct tls_owner *owner, const char *key, const char *path,
+    const char *what)
+{
+	struct conf_place place;
+
+	if (owner->site != NULL)
+		conf_place_site(&place, owner->conf, owner->site, NULL, key);
+	else
+		conf_place_upstream(&place, owner->conf, owner->upstream, key);
+	conf_errors_warn(
+	    owner->errors, &place.where, place.path, "%s: %s", path, what);
 }
 
 /* ---- certificates and keys ---- */
@@ -107,6 +123,27 @@ read_key(const struct tls_owner *owner, const char *path, EVP_PKEY **key)
 				  "pass phrase");
 }
 
+static void
+look_at_dates(const struct tls_owner *owner, const char *path, const X509 *leaf)
+{
+	int days = 0, seconds = 0;
+	char what[64];
+
+	if (X509_cmp_current_time(X509_get0_notBefore(leaf)) > 0) {
+		tls_warn(owner, "tls.certificate", path, "is not in force yet");
+		return;
+	}
+	if (ASN1_TIME_diff(&days, &seconds, NULL, X509_get0_notAfter(leaf)) !=
+	    1)
+		return;
+	if (days < 0 || seconds < 0) {
+		tls_warn(owner, "tls.certificate", path, "has expired");
+	} else if (days < SOON_DAYS) {
+		snprintf(what, sizeof(what), "expires in %d days", days);
+		tls_warn(owner, "tls.certificate", path, what);
+	}
+}
+
 int
 tls_read_pair(const struct tls_owner *owner, const char *path,
     const char *key_path, struct tls_pair *pair)
@@ -119,8 +156,10 @@ tls_read_pair(const struct tls_owner *owner, const char *path,
 	pair->leaf = sk_X509_shift(pair->chain);
 	if (read_key(owner, key_path, &pair->key) == -1)
 		return -1;
-	if (X509_check_private_key(pair->leaf, pair->key) == 1)
+	if (X509_check_private_key(pair->leaf, pair->key) == 1) {
+		look_at_dates(owner, path, pair->leaf);
 		return 0;
+	}
 	ERR_clear_error();
 	snprintf(what, sizeof(what),
 	    "is not the key of the certificate %.1000s", path);

@@ -34,11 +34,16 @@ struct tls_pair {
 int tls_refuse(const struct tls_owner *owner, const char *key, const char *path,
     const char *what);
 
+/* The same as a warning: it works, but not for all or not for long. */
+void tls_warn(const struct tls_owner *owner, const char *key, const char *path,
+    const char *what);
+
 /* All certificates of a file, in their order; the caller frees them. */
 struct stack_st_X509 *tls_read_certificates(const struct tls_owner *owner,
     const char *key, const char *path) MUST_CHECK;
 /* Keys `tls.certificate` and `tls.key`. What was read is in `pair` in any case,
- * for tls_free_pair. */
+ * for tls_free_pair. A certificate that is not in force, or soon will not be,
+ * is a warning. */
 int tls_read_pair(const struct tls_owner *owner, const char *path,
     const char *key_path, struct tls_pair *pair) MUST_CHECK;
 void tls_free_pair(struct tls_pair *pair);

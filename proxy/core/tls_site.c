@@ -9,6 +9,7 @@
 #include <openssl/evp.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "proxy/core/tls_names.h"
@@ -146,6 +147,42 @@ for_name(const struct making *making, const char *name)
 	return set;
 }
 
+/* One of "*.example.com" stands for all of its kind. */
+static bool
+covers(X509 *leaf, const char *name)
+{
+	char text[300];
+
+	snprintf(text, sizeof(text), "%s%s", name[0] == '*' ? "any" : "",
+	    name[0] == '*' ? name + 1 : name);
+	if (X509_check_host(leaf, text, strlen(text), 0, NULL) == 1)
+		return true;
+	if (text[0] == '[') { /* an IPv6 address */
+		text[strlen(text) - 1] = '\0';
+		return X509_check_ip_asc(leaf, text + 1, 0) == 1;
+	}
+	return X509_check_ip_asc(leaf, text, 0) == 1;
+}
+
+static void
+look_at_names(const struct making *making)
+{
+	const struct conf_site *site = making->owner.site;
+
+	for (const char **name = site->names; *name != NULL; name++) {
+		char what[300];
+		unsigned i = 0;
+
+		while (i < making->n && !covers(making->pairs[i].leaf, *name))
+			i++;
+		if (i < making->n)
+			continue;
+		snprintf(what, sizeof(what), "is not for the name %s", *name);
+		tls_warn(&making->owner, "tls.certificate",
+		    site->tls.certificates[0], what);
+	}
+}
+
 static int
 build(struct making *making)
 {
@@ -161,6 +198,7 @@ build(struct making *making)
 			return -1;
 		making->kinds[i] = EVP_PKEY_get_base_id(pair->key);
 	}
+	look_at_names(making);
 	/* The first one is for clients that name no host. */
 	if (get_context(
 		making, tls_names_choose(making->kinds, making->n, 0)) == NULL)

@@ -21,7 +21,8 @@ struct tls_site; /* opaque */
  * every machine with the same configuration. */
 #define TLS_SITE_ID_BYTES 32
 
-/* NULL with a finding that names the file. */
+/* NULL with a finding that names the file. Certificates that do not fit the
+ * site's names, or the time, are warnings. */
 struct tls_site *tls_site_new(const struct conf *conf,
     const struct conf_site *site, const struct tls_files *files,
     struct conf_errors *errors) MUST_CHECK;

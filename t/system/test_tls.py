@@ -395,6 +395,43 @@ def test_check_names_files_that_are_none(port, path, words):
     assert re.search(r"scalws\.conf:\d+: sites\[0\]\.tls\.key", text), text
 
 
+def test_plain_http_on_a_port_of_tls(daemon, port):
+    """Is told so, by a whole answer, however much it still sends."""
+    daemon({"sites": [site(port, scalws.certificate())]})
+    for body in (None, b"x" * 100000):
+        answer = scalws.get(port, method="POST" if body else "GET", body=body)
+        assert answer.status == 400 and answer.closes
+        assert b"speaks HTTPS" in answer.body
+    assert shown(port, "localhost") == "t.example"
+
+
+def test_check_looks_into_files(port, place):
+    """-t: what would not work is an error, what soon will not a warning."""
+    other = make(place, "other", ["localhost"])
+    soon = make(place, "soon", ["localhost"], days=5)
+    late = make(place, "late", ["localhost", "*.wild.example"], days=90)
+
+    def check(tls, **keys):
+        return scalws.check_file({"sites": [site(port, tls, **keys)]})
+    done = check(late, names=["localhost", "*.wild.example"])
+    assert done.returncode == 0 and "warning" not in done.stderr, done.stderr
+    done = check({**late, "key": other["key"]})
+    assert done.returncode == 1
+    assert re.search(r"scalws\.conf:\d+: sites\[0\]\.tls\.key: .*is not the "
+                     "key of the certificate", done.stderr), done.stderr
+    (place / "text.pem").write_text("no certificate\n")
+    done = check({**late, "certificate": str(place / "text.pem")})
+    assert done.returncode == 1 and "is no PEM file" in done.stderr
+    for tls, keys, words in (
+            (soon, {}, r"soon.pem: expires in [45] days"),
+            (late, {"names": ["localhost", "a.example"]},
+             r"late.pem: is not for the name a\.example")):
+        done = check(tls, **keys)
+        assert done.returncode == 0
+        assert re.search(r"warning: sites\[0\]\.tls\.certificate: .*" + words,
+                         done.stderr), done.stderr
+
+
 def test_start_with_the_key_of_another_certificate(port, place):
     """Only the proxy sees it; the daemon still ends with 1 and its line."""
     tls = {**make(place, "good", ["localhost"]),

@@ -517,6 +517,12 @@ def test_check(place, port):
     assert "upstreams.o.tls.verify: " in done.stderr, done.stderr
     done = check(protocol="https", tls={"ca": str(place / "none.pem")})
     assert done.returncode == 1 and "none.pem cannot be read" in done.stderr
+    make(place, "ca", [])
+    old = expired(place, "old", ["proxy.example"], ca="ca")
+    done = check(protocol="https", tls=old)
+    assert done.returncode == 0
+    assert "upstreams.o.tls.certificate: " in done.stderr
+    assert "old.pem: has expired" in done.stderr, done.stderr
     shown = scalws.check_file(
         {"upstreams": {"o": {"protocol": "https",
                              "peers": ["10.0.0.1:443"]}},

@@ -1,0 +1,95 @@
+/*
+ * The look into certificates and keys of `scalwsd -t`, with the rights of who
+ * calls it: the same code that PREPARE runs, without workers.
+ * Serves nothing and keeps nothing.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "proxy/core/tls_files.h"
+#include "proxy/core/tls_site.h"
+#include "proxy/core/tls_upstream.h"
+#include "proxy/proxy.h"
+
+struct look {
+	struct conf_errors *errors;
+	struct tls_files files;
+};
+
+static int
+add_file(const char *path, const struct conf_where *where, const char *key,
+    void *arg)
+{
+	struct look *look = arg;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+
+	if (fd == -1 && errno == EACCES)
+		conf_errors_warn(look->errors, where, key,
+		    "%.200s is not yours to read: nobody looked into it", path);
+	else if (fd == -1 || tls_files_add(&look->files, path, fd) == -1)
+		conf_errors_add_errno(
+		    look->errors, where, key, "%.200s cannot be read", path);
+	return 0;
+}
+
+static bool
+has_file(const struct look *look, const char *path)
+{
+	struct str text;
+
+	return path == NULL || tls_files_get(&look->files, path, &text);
+}
+
+static bool
+has_files(const struct look *look, const char *const *paths)
+{
+	for (; *paths != NULL; paths++)
+		if (!has_file(look, *paths))
+			return false;
+	return true;
+}
+
+static void
+look_at_site(
+    struct look *look, const struct conf *conf, const struct conf_site *site)
+{
+	const struct conf_site_tls *tls = &site->tls;
+	struct tls_site *made;
+
+	if (tls->certificates == NULL || !has_file(look, tls->client_ca) ||
+	    !has_files(look, tls->certificates) || !has_files(look, tls->keys))
+		return;
+	made = tls_site_new(conf, site, &look->files, look->errors);
+	tls_site_free(&made);
+}
+
+static void
+look_at_upstream(struct look *look, const struct conf *conf,
+    const struct conf_upstream *upstream)
+{
+	const struct conf_upstream_tls *tls = &upstream->tls;
+	struct tls_upstream *made;
+
+	if (upstream->protocol != CONF_HTTPS || !has_file(look, tls->ca) ||
+	    !has_file(look, tls->certificate) || !has_file(look, tls->key))
+		return;
+	made =
+	    tls_upstream_new(conf, upstream, &look->files, NULL, look->errors);
+	tls_upstream_unref(&made);
+}
+
+int
+proxy_check_tls(const struct conf *conf, struct conf_errors *errors)
+{
+	struct look look = { .errors = errors };
+	int before = errors->count;
+
+	(void)!conf_each_tls_file(conf, add_file, &look);
+	for (size_t i = 0; i < conf->n_sites; i++)
+		look_at_site(&look, conf, &conf->sites[i]);
+	for (size_t i = 0; i < conf->n_upstreams; i++)
+		look_at_upstream(&look, conf, &conf->upstreams[i]);
+	tls_files_wipe(&look.files);
+	return errors->count == before ? 0 : -1;
+}
