@@ -32,7 +32,7 @@ def idle(server, scenario, options, directory, tools):
                  directory / "large", tools) as running:
         empty = pss(running)
         held = Load(tools, running, scenario).hold(number)
-        time.sleep(0.5)
+        time.sleep(2)
         full = pss(running)
         release(held)
     return {"idle_bytes": (full - small) / number,
