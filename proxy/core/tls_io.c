@@ -29,6 +29,7 @@ struct tls {
 	SSL_SESSION **session; /* with a peer; NULL: it is a client */
 	const char *why;
 	struct list waiting; /* for its turn, in the worker's list */
+	struct timer quiet;  /* while it keeps its buffers */
 	int64_t sent_ms;     /* tick of the last record */
 	uint32_t warm_bytes; /* sent without a pause */
 	int error;           /* errno of the socket, or 0 */
@@ -40,25 +41,31 @@ struct tls {
 	bool is_dry;         /* the socket gave all it had, in this call */
 	bool said_close;     /* close_notify */
 	bool offers_h2;      /* the site does */
+	bool keeps_buffers;
 	uint8_t site_id[TLS_SITE_ID_BYTES];
 };
 
 /* ---- the BIO ---- */
 
 static int
-bio_read(BIO *bio, char *to, int room)
+bio_read(BIO *bio, char *to, size_t room, size_t *got)
 {
 	struct tls *tls = BIO_get_data(bio);
 	ssize_t n;
 
+	*got = 0;
 	BIO_clear_retry_flags(bio);
 	if (tls->is_dry) {
 		BIO_set_retry_read(bio);
 		return -1;
 	}
-	n = io_receive(tls->io, to, (size_t)room);
+	n = io_receive(tls->io, to, room);
 	/* A short read has emptied the socket; the end is asked for anew. */
-	tls->is_dry = n != 0 && n < room;
+	tls->is_dry = n != 0 && n < (ssize_t)room;
+	if (n > 0) {
+		*got = (size_t)n;
+		return 1;
+	}
 	if (n == -1 && errno == EAGAIN)
 		BIO_set_retry_read(bio);
 	else if (n == -1)
@@ -86,22 +93,21 @@ flush(struct tls *tls)
 }
 
 static int
-bio_write(BIO *bio, const char *from, int len)
+bio_write(BIO *bio, const char *from, size_t len, size_t *done)
 {
 	struct tls *tls = BIO_get_data(bio);
 	struct tls_worker *worker = tls->io->worker->tls;
 	size_t room = TLS_WRITE_BYTES + TLS_RECORD_ROOM - worker->out_len;
 
 	BIO_clear_retry_flags(bio);
-	if ((size_t)len > room) {
+	if (len > room) {
 		flush(tls);
 		room = TLS_WRITE_BYTES + TLS_RECORD_ROOM;
 	}
-	if ((size_t)len > room)
-		len = (int)room;
-	memcpy(worker->out + worker->out_len, from, (size_t)len);
-	worker->out_len += (size_t)len;
-	return len;
+	*done = len < room ? len : room;
+	memcpy(worker->out + worker->out_len, from, *done);
+	worker->out_len += *done;
+	return 1;
 }
 
 static long
@@ -118,8 +124,8 @@ tls_io_method(void)
 
 	if (method == NULL)
 		return NULL;
-	BIO_meth_set_read(method, bio_read);
-	BIO_meth_set_write(method, bio_write);
+	BIO_meth_set_read_ex(method, bio_read);
+	BIO_meth_set_write_ex(method, bio_write);
 	BIO_meth_set_ctrl(method, bio_ctrl);
 	return method;
 }
@@ -175,6 +181,49 @@ failure(struct tls *tls, int result)
 	return -1;
 }
 
+/* ---- OpenSSL's buffers ---- */
+
+/* A record that comes and one that leaves need 33 KiB. To take and release them
+ * for each costs 1,300 instructions a request, so a connection in use keeps
+ * them for a while. */
+static void
+keep_buffers(struct tls *tls)
+{
+	struct worker *worker = tls->io->worker;
+
+	if (!tls->keeps_buffers) {
+		if (worker->tls->n_keeping >= TLS_KEEPING_MAX)
+			return;
+		worker->tls->n_keeping++;
+		tls->keeps_buffers = true;
+		SSL_clear_mode(tls->ssl, SSL_MODE_RELEASE_BUFFERS);
+	}
+	timer_arm(worker, worker->tls->quiet, &tls->quiet);
+}
+
+static void
+keep_no_buffers(struct tls *tls)
+{
+	if (!tls->keeps_buffers)
+		return;
+	tls->keeps_buffers = false;
+	tls->io->worker->tls->n_keeping--;
+	timer_disarm(&tls->quiet);
+}
+
+void
+tls_quiet_expired(struct worker *worker, struct timer *timer)
+{
+	struct tls *tls = CONTAINER_OF(timer, struct tls, quiet);
+
+	keep_no_buffers(tls);
+	SSL_set_mode(tls->ssl, SSL_MODE_RELEASE_BUFFERS);
+	/* It keeps those that hold something, until that is read. */
+	if (SSL_free_buffers(tls->ssl) != 1)
+		log_debug(
+		    "fd %d: bytes wait in a quiet connection", tls->io->fd);
+}
+
 /* ---- reading ---- */
 
 static ssize_t
@@ -206,6 +255,7 @@ tls_read(struct io *io, void *to, size_t room)
 	flush(tls);
 	if (got == 0)
 		return failed;
+	keep_buffers(tls);
 	if (result == 1)
 		io->has_more = got == room && SSL_has_pending(tls->ssl);
 	else
@@ -420,6 +470,7 @@ tls_close(struct io *io)
 		tls_say_close(io);
 	io->transport = NULL;
 	list_remove(&tls->waiting);
+	keep_no_buffers(tls);
 	SSL_free(tls->ssl);
 	pool_of_put(&io->worker->tls->connections, tls);
 }

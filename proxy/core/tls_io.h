@@ -58,6 +58,7 @@ struct bio_method_st;
 struct ssl_st;
 struct tls_worker;
 size_t tls_bytes(void); /* of a struct tls */
+timer_cb tls_quiet_expired;
 struct bio_method_st *tls_io_method(void) MUST_CHECK;
 /* The turn of the first of those that wait has come. */
 void tls_begin_next(struct tls_worker *worker);

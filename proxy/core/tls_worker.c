@@ -213,6 +213,7 @@ tls_worker_new(struct worker *worker)
 	tls->worker = worker;
 	pool_of_init(worker, &tls->connections, tls_bytes());
 	list_init(&tls->waiting);
+	tls->quiet = timer_class_of(worker, TLS_QUIET_MS, tls_quiet_expired);
 	evtimer_assign(&tls->pump, worker->base, on_pump, tls);
 	worker->tls = tls;
 }

@@ -44,6 +44,10 @@ struct tls_worker {
 	char *out;
 	size_t out_len;
 
+	/* Connections whose buffers stay while they are in use. */
+	struct timer_class *quiet;
+	unsigned n_keeping;
+
 	/* Handshakes begin at most TLS_HANDSHAKES_PER_ROUND a loop round; the
 	 * others wait in their order. */
 	struct list waiting; /* struct tls */
@@ -51,6 +55,11 @@ struct tls_worker {
 	bool is_pumping;
 	unsigned round, begun;
 };
+
+/* Connections of a worker that keep their buffers (at most 33 KiB each), and
+ * for how long after the client's last bytes. */
+#define TLS_KEEPING_MAX 128
+#define TLS_QUIET_MS 1000
 
 /* Each may take a millisecond (RSA), in which nobody is served. */
 #define TLS_HANDSHAKES_PER_ROUND 4
