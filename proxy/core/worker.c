@@ -283,22 +283,37 @@ pool_of_end(struct pool_of *pool)
 	list_remove(&pool->node);
 }
 
-struct buf *
-buf_get(struct worker *worker)
+static struct buf *
+take_buf(struct pool_of *pool, uint32_t room)
 {
-	struct buf *buf = pool_of_get(&worker->buffers);
+	struct buf *buf = pool_of_get(pool);
 
 	buf->next = NULL;
 	buf->start = buf->end = 0;
-	buf->room = BUF_BYTES;
+	buf->room = room;
 	return buf;
+}
+
+struct buf *
+buf_get(struct worker *worker)
+{
+	return take_buf(&worker->buffers, BUF_BYTES);
+}
+
+struct buf *
+buf_get_bulk(struct worker *worker)
+{
+	return take_buf(&worker->bulk_buffers, BUF_BULK_BYTES);
 }
 
 struct buf *
 buf_get_large(struct worker *worker, size_t room)
 {
-	struct buf *buf = mem_alloc(sizeof(*buf) + room + BUF_PADDING);
+	struct buf *buf;
 
+	if (room == BUF_BULK_BYTES)
+		return buf_get_bulk(worker);
+	buf = mem_alloc(sizeof(*buf) + room + BUF_PADDING);
 	buf->room = (uint32_t)room;
 	return buf;
 }
@@ -311,8 +326,10 @@ buf_put(struct worker *worker, struct buf **buf_ptr)
 	if (buf == NULL)
 		return;
 	*buf_ptr = NULL;
-	if (buf->room == BUF_BYTES)
+	if (LIKELY(buf->room == BUF_BYTES))
 		pool_of_put(&worker->buffers, buf);
+	else if (buf->room == BUF_BULK_BYTES)
+		pool_of_put(&worker->bulk_buffers, buf);
 	else
 		mem_free(buf);
 }
@@ -384,6 +401,8 @@ worker_new(unsigned index, unsigned n_workers)
 	list_init(&worker->pools);
 	pool_of_init(worker, &worker->buffers,
 	    sizeof(struct buf) + BUF_BYTES + BUF_PADDING);
+	pool_of_init(worker, &worker->bulk_buffers,
+	    sizeof(struct buf) + BUF_BULK_BYTES + BUF_PADDING);
 	pool_of_init(worker, &worker->requests, 0); /* request.c knows */
 	list_init(&worker->classes);
 	list_init(&worker->deferred);
@@ -470,6 +489,7 @@ worker_free(struct worker *worker)
 	}
 	fd_close(&worker->wake_fd);
 	pool_of_end(&worker->buffers);
+	pool_of_end(&worker->bulk_buffers);
 	pool_of_end(&worker->requests);
 	pthread_mutex_destroy(&worker->mail_lock);
 	mem_free(worker);

@@ -84,6 +84,9 @@ struct buf {
 };
 /* A 16 KiB buffer, empty. From the worker's free list; never NULL. */
 struct buf *buf_get(struct worker *worker);
+/* One of 64 KiB, for a body that comes faster than 16 KiB a read. */
+#define BUF_BULK_BYTES 65536
+struct buf *buf_get_bulk(struct worker *worker);
 /* A larger one (heads only), from the heap. */
 struct buf *buf_get_large(struct worker *worker, size_t room);
 /* Give it back and set it to NULL; NULL is fine. */
@@ -168,7 +171,7 @@ struct worker {
 	struct list pools;         /* struct pool_of */
 	unsigned ticks;            /* since the pools were looked at */
 	size_t given_back;         /* bytes, since the heap was trimmed */
-	struct pool_of buffers;
+	struct pool_of buffers, bulk_buffers;
 	struct pool_of requests; /* request.c's */
 	struct host_memo memo;
 	struct list deferred; /* freed at the end of this loop round */

@@ -24,7 +24,9 @@ exchange_input_read(struct exchange *exchange)
 		return EXCHANGE_INPUT_NONE;
 	}
 	if (input->buf == NULL)
-		input->buf = buf_get(exchange_worker(exchange));
+		input->buf = UNLIKELY(input->is_bulk)
+				 ? buf_get_bulk(exchange_worker(exchange))
+				 : buf_get(exchange_worker(exchange));
 	if (input->kept) {
 		input->kept = false;
 		return EXCHANGE_INPUT_BYTES;
@@ -33,6 +35,7 @@ exchange_input_read(struct exchange *exchange)
 	n = io_read(io, buf->bytes + buf->end, buf->room - buf->end);
 	if (LIKELY(n > 0)) {
 		exchange->got_bytes = true;
+		input->is_bulk = n >= BUF_BYTES;
 		buf->end += (uint32_t)n;
 		return EXCHANGE_INPUT_BYTES;
 	}
@@ -76,6 +79,8 @@ void
 exchange_input_pause(struct exchange *exchange)
 {
 	exchange_input_of(exchange)->paused = true;
+	/* Who is slow gets little more than what he may have anyway. */
+	exchange_input_of(exchange)->is_bulk = false;
 	io_read_pause(&exchange->uconn->io);
 }
 

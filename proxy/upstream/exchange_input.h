@@ -21,6 +21,7 @@ struct exchange_input {
 	/* What came in pieces. FastCGI: a head, and a line of the error
 	 * stream; HTTP/1: the trailers. */
 	struct buf *head, *error;
+	bool is_bulk; /* the last read filled a buffer: take a larger one */
 	bool paused;
 	bool kept;     /* bytes in `buf` wait to be delivered, without a read */
 	bool at_end;   /* the peer sends nothing more, but we may */
