@@ -35,6 +35,7 @@
 #include "src/base/str.h"
 
 struct request;
+struct response_fixed;
 struct response_head;
 struct route;
 struct site;
@@ -70,11 +71,10 @@ struct front_ops {
 	void (*end)(struct request *request);
 	/* It cannot be completed: make that visible. May free the request. */
 	void (*abort)(struct request *request);
-	/* A whole answer made beforehand; ends the request as `end` does.
-	 * `head` is everything behind the status line and Date, with its empty
-	 * line; `body` is not sent for HEAD. */
-	void (*fixed)(struct request *request, unsigned status, struct str head,
-	    struct str body);
+	/* A whole answer made beforehand (of the request's snapshot); ends the
+	 * request as `end` does. The body is not sent for HEAD. */
+	void (*fixed)(
+	    struct request *request, const struct response_fixed *fixed);
 	/* The handler can take body bytes again, after on_body took fewer than
 	 * it was given. Never delivers from inside: the front goes on from the
 	 * loop. */

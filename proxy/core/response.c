@@ -146,6 +146,44 @@ response_field_lines(
 	return (struct str){ text, len };
 }
 
+/* The next line of a head; false: it was the empty one. */
+static bool
+take_line(struct str *head, struct response_line *line)
+{
+	struct str text;
+
+	if (!str_split(head, '\n', &text) ||
+	    !str_split(&text, ':', &line->name) || text.ptr == NULL)
+		return false;
+	line->value = str_trim((struct str){ text.ptr, text.len - 1 });
+	return true;
+}
+
+static void
+keep_lines(struct arena *arena, struct response_fixed *fixed)
+{
+	struct str rest = fixed->head;
+	struct response_line line, *lines;
+	size_t count = 0;
+
+	while (take_line(&rest, &line))
+		count++;
+	lines = arena_alloc(arena, (count + 1) * sizeof(*lines));
+	fixed->lines = lines;
+	fixed->n_lines = 0;
+	rest = fixed->head;
+	while (take_line(&rest, &line)) {
+		char *name = arena_memdup0(arena, line.name.ptr, line.name.len);
+
+		if ((header_classify(name, line.name.len) >> 8 &
+			HEADER_FLAG_HOP) != 0)
+			continue;
+		str_lower(name, name, line.name.len);
+		line.name.ptr = name;
+		lines[fixed->n_lines++] = line;
+	}
+}
+
 void
 response_fixed_make(struct arena *arena, unsigned status, struct str lines,
     const char *type, struct str body, struct response_fixed *fixed)
@@ -166,6 +204,7 @@ response_fixed_make(struct arena *arena, unsigned status, struct str lines,
 	}
 	fixed->status = status;
 	fixed->head = str_of(head);
+	keep_lines(arena, fixed);
 	fixed->body =
 	    (struct str){ arena_memdup0(arena, body.ptr == NULL ? "" : body.ptr,
 			      body.len),
@@ -182,5 +221,5 @@ response_fixed_send(struct request *request, const struct response_fixed *fixed)
 	if (request->head.method != METHOD_HEAD)
 		request->bytes_sent = fixed->body.len;
 	request->is_ended = true;
-	request->front->fixed(request, fixed->status, fixed->head, fixed->body);
+	request->front->fixed(request, fixed);
 }

@@ -71,10 +71,17 @@ void response_abort(struct request *request, unsigned status, const char *why);
 void response_error(struct request *request, unsigned status, struct str lines,
     const char *detail);
 
+struct response_line {
+	struct str name, value;
+};
 /* A whole answer prepared with the snapshot: the cheap path. */
 struct response_fixed {
 	unsigned status;
 	struct str head; /* behind the status line and Date; with empty line */
+	/* The same apart, names in lower case; without those that are about a
+	 * connection. */
+	const struct response_line *lines;
+	size_t n_lines;
 	struct str body;
 };
 /* Build one; memory from the arena. */

@@ -391,11 +391,11 @@ h1_end(struct request *request)
 }
 
 static void
-h1_fixed(
-    struct request *request, unsigned status, struct str head, struct str body)
+h1_fixed(struct request *request, const struct response_fixed *fixed)
 {
 	struct conn *conn = request->front_state;
 	struct front *front = conn->front;
+	struct str head = fixed->head, body = fixed->body;
 	bool is_small = head.len + body.len <= HOLD_SMALL_BYTES;
 
 	if (UNLIKELY(request->head.method == METHOD_HEAD))
@@ -403,7 +403,7 @@ h1_fixed(
 	hold(conn, head.len + HOLD_SMALL_BYTES + 512);
 	conn->keeps = decide_keep(conn, request);
 	conn->body_end = END_NONE;
-	put_status_line(front, status);
+	put_status_line(front, fixed->status);
 	put(front, SERVER_LINE, sizeof(SERVER_LINE) - 1);
 	put_date(front);
 	put_connection(conn, request);

@@ -297,32 +297,30 @@ h2_end(struct request *request)
 }
 
 static void
-h2_fixed(
-    struct request *request, unsigned status, struct str lines, struct str body)
+h2_fixed(struct request *request, const struct response_fixed *fixed)
 {
 	struct h2_stream *stream = stream_of(request);
 	struct h2_fields fields;
 
-	if (is_no_websocket(stream, status)) {
+	if (is_no_websocket(stream, fixed->status)) {
 		refuse_websocket(stream);
 		finish(stream);
 		return;
 	}
-	h2_fields_begin(&fields, status);
+	/* The request stays until the stream is closed, and with it what is
+	 * sent of its snapshot. */
+	h2_fields_begin(&fields, fixed->status);
 	h2_fields_add_server(&fields);
 	h2_fields_add_date(&fields, request->worker);
-	h2_fields_add_lines(&fields, lines);
+	h2_fields_add_fixed(&fields, fixed);
 	h2_fields_add_lines(&fields, request_secure_lines(request));
-	if (request->head.method == METHOD_HEAD)
-		body.len = 0;
+	if (LIKELY(request->head.method != METHOD_HEAD))
+		stream->fixed = fixed->body;
 	stream->out_ended = true;
-	stream->is_error = status >= 400;
-	stream->fixed = body;
-	h2_write_submit(stream, &fields, body.len > 0);
-	if (body.len > 0)
+	stream->is_error = fixed->status >= 400;
+	h2_write_submit(stream, &fields, stream->fixed.len > 0);
+	if (stream->fixed.len > 0)
 		wake(stream);
-	else
-		finish(stream);
 }
 
 /* Of a tunnel: we send no more. */

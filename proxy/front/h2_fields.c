@@ -86,6 +86,16 @@ h2_fields_add_lines(struct h2_fields *fields, struct str lines)
 	}
 }
 
+void
+h2_fields_add_fixed(
+    struct h2_fields *fields, const struct response_fixed *fixed)
+{
+	for (size_t i = 0; i < fixed->n_lines; i++)
+		add(fields, fixed->lines[i].name, fixed->lines[i].value,
+		    NGHTTP2_NV_FLAG_NO_COPY_NAME |
+			NGHTTP2_NV_FLAG_NO_COPY_VALUE);
+}
+
 /* An app's fields, those of its connection left out. */
 void
 h2_fields_add_table(struct h2_fields *fields, const struct response_head *head)

@@ -36,6 +36,9 @@ void h2_fields_add_server(struct h2_fields *fields);
 void h2_fields_add_date(struct h2_fields *fields, const struct worker *worker);
 /* Whole lines, each with its CRLF. nghttp2 lowers the names it copies. */
 void h2_fields_add_lines(struct h2_fields *fields, struct str lines);
+/* They must stay where they are until they were sent. */
+void h2_fields_add_fixed(
+    struct h2_fields *fields, const struct response_fixed *fixed);
 /* An app's, Content-Length left out. */
 void h2_fields_add_table(
     struct h2_fields *fields, const struct response_head *head);

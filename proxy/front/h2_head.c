@@ -104,20 +104,26 @@ check_value(struct str value)
 	return NULL;
 }
 
+/* Also what all of its bytes are, as char_class has it. */
 static const char *
-check_name(struct str name)
+check_name(struct str name, unsigned *classes)
 {
+	bool has_upper = false;
+
+	*classes = UINT8_MAX;
 	if (name.len == 0)
 		return "a field without a name";
 	if (name.len > UINT16_MAX)
 		return "too long a field name";
 	for (size_t i = 0; i < name.len; i++) {
-		char c = name.ptr[i];
+		unsigned char c = (unsigned char)name.ptr[i];
 
-		if (UNLIKELY(!char_is(c, CHAR_TOKEN) || (c >= 'A' && c <= 'Z')))
-			return "a field name that is no lower-case token";
+		*classes &= char_class[c];
+		has_upper |= (unsigned)c - 'A' <= 'Z' - 'A';
 	}
-	return NULL;
+	return has_upper || (*classes & CHAR_TOKEN) == 0
+		   ? "a field name that is no lower-case token"
+		   : NULL;
 }
 
 /* RFC 9113 section 8.2.2. */
@@ -142,7 +148,8 @@ check_connection_field(unsigned id, struct str value)
 const char *
 h2_head_check_trailer(struct str name, struct str value)
 {
-	const char *wrong = check_name(name);
+	unsigned classes;
+	const char *wrong = check_name(name, &classes);
 
 	if (wrong == NULL)
 		wrong = check_value(value);
@@ -152,43 +159,50 @@ h2_head_check_trailer(struct str name, struct str value)
 	return wrong;
 }
 
+/* Which pseudo field it is: its bit, and where its value is noted. 0: none. */
+static unsigned
+find_pseudo(struct h2_head *head, struct str name, struct h2_piece **piece)
+{
+	switch (name.len) {
+	case 5:
+		*piece = &head->path;
+		return memcmp(name.ptr, ":path", 5) == 0 ? SEEN_PATH : 0;
+	case 7:
+		*piece = &head->method;
+		if (memcmp(name.ptr, ":method", 7) == 0)
+			return SEEN_METHOD;
+		*piece = &head->scheme;
+		return memcmp(name.ptr, ":scheme", 7) == 0 ? SEEN_SCHEME : 0;
+	case 9:
+		*piece = &head->protocol;
+		return memcmp(name.ptr, ":protocol", 9) == 0 ? SEEN_PROTOCOL
+							     : 0;
+	case 10:
+		*piece = &head->authority;
+		return memcmp(name.ptr, ":authority", 10) == 0 ? SEEN_AUTHORITY
+							       : 0;
+	}
+	return 0;
+}
+
 static void
 add_pseudo(struct h2_head *head, struct str name, struct str value)
 {
-	static const struct {
-		struct str name;
-		uint8_t seen;
-		uint8_t offset;
-	} known[] = {
-		{ { ":method", 7 }, SEEN_METHOD,
-		    offsetof(struct h2_head, method) },
-		{ { ":path", 5 }, SEEN_PATH, offsetof(struct h2_head, path) },
-		{ { ":scheme", 7 }, SEEN_SCHEME,
-		    offsetof(struct h2_head, scheme) },
-		{ { ":authority", 10 }, SEEN_AUTHORITY,
-		    offsetof(struct h2_head, authority) },
-		{ { ":protocol", 9 }, SEEN_PROTOCOL,
-		    offsetof(struct h2_head, protocol) },
-	};
-	struct h2_piece piece = { 0, (uint32_t)value.len };
+	struct h2_piece *piece = NULL;
+	unsigned seen = find_pseudo(head, name, &piece);
 
-	if (head->has_fields) {
+	if (UNLIKELY(head->has_fields)) {
 		head->wrong = "a pseudo field behind ordinary ones";
 		return;
 	}
-	for (size_t i = 0; i < ARRAY_LEN(known); i++) {
-		if (known[i].name.len != name.len ||
-		    !str_eq(known[i].name, name))
-			continue;
-		if ((head->seen & known[i].seen) != 0)
-			break;
-		head->seen |= known[i].seen;
-		head->wrong = check_value(value);
-		piece.at = put(head, value);
-		memcpy((char *)head + known[i].offset, &piece, sizeof(piece));
+	if (UNLIKELY(seen == 0 || (head->seen & seen) != 0)) {
+		head->wrong = "a pseudo field that is unknown or stands twice";
 		return;
 	}
-	head->wrong = "a pseudo field that is unknown or stands twice";
+	head->seen |= (uint8_t)seen;
+	head->wrong = check_value(value);
+	piece->len = (uint32_t)value.len;
+	piece->at = put(head, value);
 }
 
 static void
@@ -225,15 +239,6 @@ is_lower(struct str name)
 	return all != 0;
 }
 
-static bool
-is_odd(struct str name)
-{
-	for (size_t i = 0; i < name.len; i++)
-		if (!char_is(name.ptr[i], CHAR_PLAIN))
-			return true;
-	return false;
-}
-
 /* Room was made by the caller. */
 static const char *
 append(struct h2_head *head, struct str name, struct str value, unsigned class)
@@ -241,25 +246,32 @@ append(struct h2_head *head, struct str name, struct str value, unsigned class)
 	struct header_table *table = &head->request->headers;
 	struct header_field *field = &table->fields[table->count];
 	const char *wrong = NULL;
+	unsigned classes = CHAR_PLAIN;
+	char *at = head->base + head->end;
 
 	field->id = (uint8_t) class;
 	field->flags = (uint8_t)(class >> 8);
-	if (UNLIKELY(field->id == HEADER_OTHER || !is_lower(name))) {
-		wrong = check_name(name);
-		if (is_odd(name))
-			field->flags |= HEADER_FLAG_ODD_NAME;
-	}
+	if (UNLIKELY(field->id == HEADER_OTHER || !is_lower(name)))
+		wrong = check_name(name, &classes);
 	if (UNLIKELY(wrong != NULL))
 		return wrong;
+	if (UNLIKELY((classes & CHAR_PLAIN) == 0))
+		field->flags |= HEADER_FLAG_ODD_NAME;
 	table->count++;
 	if (table->first[field->id] == 0)
 		table->first[field->id] = (uint8_t)table->count;
-	field->name = put(head, name);
+	field->name = head->end;
 	field->name_len = (uint16_t)name.len;
-	put(head, STR(": "));
-	field->value = put(head, value);
+	field->value = head->end + (uint32_t)name.len + 2;
 	field->value_len = (uint32_t)value.len;
-	put(head, STR("\r\n"));
+	at = mempcpy(at, name.ptr, name.len);
+	*at++ = ':';
+	*at++ = ' ';
+	if (value.len > 0)
+		at = mempcpy(at, value.ptr, value.len);
+	*at++ = '\r';
+	*at++ = '\n';
+	head->end = (uint32_t)(at - head->base);
 	return NULL;
 }
 
@@ -306,6 +318,9 @@ h2_head_add(struct h2_head *head, struct str name, struct str value)
 bool
 h2_head_is_bomb(const struct h2_head *head)
 {
+	/* Nothing else lets the numbers grow beyond the limits. */
+	if (LIKELY(!head->is_too_large && head->wrong == NULL))
+		return false;
 	return head->list_bytes / H2_HEAD_BOMB_FACTOR >
 		   head->limits->head_bytes ||
 	       head->count / H2_HEAD_BOMB_FACTOR > head->limits->header_count;

@@ -79,11 +79,10 @@ front_abort(struct request *request)
 }
 
 static void
-front_fixed(
-    struct request *request, unsigned status, struct str head, struct str body)
+front_fixed(struct request *request, const struct response_fixed *fixed)
 {
 	told.n_fixed++;
-	told.status = status;
+	told.status = fixed->status;
 	request_free(&told.request);
 }
 
