@@ -13,6 +13,7 @@ from load import SteadyLoad
 from runtimes import (BY_NAME, is_repeated, one_app, skip_unless_possible,
                       uvicorn_has_uvloop)
 from scalws import LONG, SLOW, get, wait_for
+from test_websocket import Ws
 
 TIMES = 20 if LONG else 2
 # Requests a second: what answers many at a time, and what one at a time
@@ -44,40 +45,42 @@ def start_time(one):
     return time.monotonic() - began
 
 
-@pytest.mark.parametrize("case, loop", [
-    pytest.param(BY_NAME[name], loop, id=f"{name}-{loop}" if loop else name)
-    for name, loop in (
+@pytest.mark.parametrize("case, kind", [
+    pytest.param(BY_NAME[name], kind, id=f"{name}-{kind}" if kind else name)
+    for name, kind in (
         ("asgi", "asyncio"), ("asgi", "uvloop"), ("fastapi", None),
         ("flask", None), ("flask-sync", None), ("django", None),
         ("http", None), ("esm", None), ("express4", None),
         ("express5", None), ("fastify4", None), ("fastify5", None),
-        ("php-front", None), ("command", None))
+        ("php-front", None), ("command", None),
+        *([("http", "handler")] if LONG else []))
     if not is_repeated(name)])
-def test_restart(daemon, port, case, loop):
-    if loop == "uvloop" and not uvicorn_has_uvloop():
+def test_restart(daemon, port, case, kind):
+    if kind == "uvloop" and not uvicorn_has_uvloop():
         pytest.skip("no uvloop")
     skip_unless_possible(case)
-    more = {"arguments": ["--loop", loop]} if loop else {}
+    more = {"script": "handler.js"} if kind == "handler" else \
+        {"arguments": ["--loop", kind]} if kind else {}
     one = daemon(one_app(case, port, **many(case), **more))
     one.wait_running("app")
-    longest = start_time(one)
+    longest = start_time(one) + 1
     with SteadyLoad(port, rate_of(case), case.prefix) as load:
         for _ in range(TIMES if LONG else 1):
             load.wait_done(20)
             before = one.pids("app")
-            began = time.monotonic()
             one.ok("restart", "app")
-            longest = max(longest, time.monotonic() - began)
             assert not set(before) & set(one.pids("app"))
         load.wait_done(20)
     load.check()
     # A process that does one thing at a time may be at a request of 2 s.
-    assert load.slowest < longest + (3 if is_one_at_a_time(case) else 1)
+    longest += 2 if is_one_at_a_time(case) else 0
+    assert load.slowest < longest * SLOW
 
 
 def sites(port, *more, routes=()):
     return [{"listen": [f"127.0.0.1:{port}", *more],
              "routes": [*routes, {"path": "/other/*", "app": "other"},
+                        {"path": "/ws", "app": "ws"},
                         {"path": "*", "app": "app"}]}]
 
 
@@ -86,7 +89,8 @@ def two(daemon, port, apps):
     """`app`, which must notice nothing, and `other`."""
     asgi = BY_NAME["asgi"]
     return daemon({"sites": sites(port), "apps": {
-        "app": asgi.conf(processes=2), "other": asgi.conf()}})
+        "app": asgi.conf(processes=2), "other": asgi.conf(),
+        "ws": asgi.conf(module="ws:app")}})
 
 
 def test_reload(two, port):
@@ -102,13 +106,14 @@ def test_reload(two, port):
     ]
     pids = two.wait_running("app")
     proxy = two.proxy_pid()
-    with SteadyLoad(port, RATE) as load:
+    with SteadyLoad(port, RATE) as load, Ws(port, "/ws") as ws:
         for number in range(20 if LONG else len(changes)):
             load.wait_done(20)
             change = changes[number % len(changes)]
             two.conf.update(change)
             two.write(two.conf)
             two.ok("reload")
+            ws.echoes(f"after reload {number}")
             if f"127.0.0.1:{more}" in str(change):
                 assert get(more).status == 200
         load.wait_done(20)
