@@ -274,8 +274,9 @@ stop_workers(struct proxy *proxy)
 		worker_stop(proxy->workers[i]);
 	for (unsigned i = 0; i < proxy->n_running; i++)
 		pthread_join(proxy->workers[i]->thread, NULL);
-	proxy_channel_last_words(proxy);
 	proxy->is_ending = true;
+	proxy_channel_last_words(proxy);
+	proxy->is_mute = true;
 }
 
 static void

@@ -57,7 +57,7 @@ lose_channel(struct proxy *proxy)
 void
 proxy_channel_send(struct proxy *proxy)
 {
-	if (proxy->is_gone || proxy->is_ending)
+	if (proxy->is_gone || proxy->is_mute)
 		return;
 	if (frame_link_send(proxy->link, &proxy->out) == -1) {
 		lose_channel(proxy);
@@ -294,6 +294,9 @@ proxy_channel_last_words(struct proxy *proxy)
 
 	if (proxy->link == NULL || proxy->is_gone)
 		return;
+	/* Slots that were given up count for who serves now. */
+	if (proxy->main != NULL)
+		worker_finish(proxy->main);
 	send_stats(proxy, 0);
 	room = (struct pollfd){ .fd = frame_link_fd(proxy->link),
 		.events = POLLOUT };

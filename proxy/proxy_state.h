@@ -76,6 +76,7 @@ struct proxy {
 	bool has_closed; /* listeners, at every worker */
 	bool was_aborted;
 	bool is_ending; /* all other threads have stopped */
+	bool is_mute;   /* and the last is said */
 	int64_t deadline_ms;
 	struct worker_tick tick;
 	int exit_code;
@@ -126,7 +127,8 @@ void proxy_channel_replay(struct proxy *proxy);
 void proxy_channel_send(struct proxy *proxy);
 void proxy_channel_say(struct proxy *proxy, enum channel_type type,
     uint32_t serial, const char *text);
-/* All counters, before we end; waits a moment for room. */
+/* What is still to be told, and all counters, before we end; waits a moment
+ * for room. */
 void proxy_channel_last_words(struct proxy *proxy);
 
 /* ---- proxy_tell.c: any thread ---- */

@@ -299,13 +299,19 @@ end_if_drained(struct leases *leases, struct lease *lease)
 }
 
 void
+leases_end(struct leases *leases, unsigned side)
+{
+	leases->joined[side] = false;
+	if (side != leases->main)
+		forget_wants(leases);
+}
+
+void
 leases_leave(struct leases *leases, unsigned side)
 {
 	struct list *node, *after;
 
-	leases->joined[side] = false;
-	if (side != leases->main)
-		forget_wants(leases);
+	leases_end(leases, side);
 	LIST_FOREACH_SAFE(node, after, &leases->all)
 	{
 		struct lease *lease = LIST_ENTRY(node, struct lease, node);

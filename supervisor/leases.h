@@ -55,7 +55,10 @@ void leases_free(struct leases **leases);
  * from now on; the other side only has what it uses, and what it asks for. */
 void leases_join(struct leases *leases, unsigned side, bool main);
 void leases_set_main(struct leases *leases, unsigned side);
-/* It has ended. */
+/* Its process is gone: it gets nothing more. What it said before may still
+ * come (RELEASED, DRAINED, QUIET), then leases_leave. */
+void leases_end(struct leases *leases, unsigned side);
+/* What it had left is lost until lost_slots finds it. */
 void leases_leave(struct leases *leases, unsigned side);
 
 /* An instance may be sent requests; of a known one only idle_timeout_ms

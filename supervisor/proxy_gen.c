@@ -387,6 +387,9 @@ hear_last_words(struct proxy_gen *gen)
 			result = hear_stats(gen, &in);
 		else if (in.type == CHANNEL_OUTPUT)
 			result = hear_output(gen, &in);
+		else if (in.type == CHANNEL_RELEASED ||
+			 in.type == CHANNEL_DRAINED || in.type == CHANNEL_QUIET)
+			result = hear_instance(gen, &in);
 		frame_done(&in);
 		if (result == -1)
 			break;
@@ -423,6 +426,8 @@ on_process_exit(pid_t pid, int status, void *arg)
 	snprintf(why, sizeof(why), "%s%s%s", gen->failure, was_told ? ", " : "",
 	    text);
 	gen->ended = true;
+	gen->hears = false;
+	gen->events->on_end(gen, gen->arg);
 	hear_last_words(gen);
 	release(gen);
 	set_state(gen, PROXY_DOWN, why);

@@ -31,6 +31,8 @@ struct proxy_gen_events {
 	/* STATS, asked or at its end. */
 	void (*on_stats)(struct proxy_gen *gen,
 	    const struct channel_stats *stats, void *arg);
+	/* The process is gone; what it said last may still be heard. */
+	void (*on_end)(struct proxy_gen *gen, void *arg);
 	/* It has ended, `why` is for people. The owner frees it. */
 	void (*on_exit)(struct proxy_gen *gen, const char *why, void *arg);
 };

@@ -256,6 +256,14 @@ recover(struct proxy_proc *proxy, int64_t ready_at_ms, const char *why)
 }
 
 static void
+on_end_of_gen(struct proxy_gen *gen, void *arg)
+{
+	struct proxy_proc *proxy = arg;
+
+	leases_end(proxy->leases, side_of(proxy, gen));
+}
+
+static void
 on_exit_of_gen(struct proxy_gen *gen, const char *why, void *arg)
 {
 	struct proxy_proc *proxy = arg;
@@ -282,6 +290,7 @@ static const struct proxy_gen_events gen_events = {
 	.on_instance = on_instance,
 	.on_want = on_want,
 	.on_stats = on_stats,
+	.on_end = on_end_of_gen,
 	.on_exit = on_exit_of_gen,
 };
 

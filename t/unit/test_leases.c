@@ -160,6 +160,26 @@ START_TEST(slots_of_the_dead_are_lost_until_found)
 }
 END_TEST
 
+/* It gave them up before it ended, which is heard after it ended: they are the
+ * other's, whoever waited at the dead one. */
+START_TEST(last_words_count)
+{
+	struct leases *leases = begin(CAP);
+
+	leases_join(leases, 1, false);
+	leases_set_main(leases, 1);
+	leases_want(leases, 0, "app");
+	leases_end(leases, 0);
+	release_some(leases, 0, CAP);
+	ck_assert_uint_eq(seen.cap[0], 0);
+	ck_assert_uint_eq(seen.cap[1], CAP);
+	leases_leave(leases, 0);
+	ck_assert_uint_eq(seen.lost, 0);
+	ck_assert(leases_are_simple(leases, 1));
+	leases_free(&leases);
+}
+END_TEST
+
 START_TEST(drained_when_both_say_so)
 {
 	struct leases *leases = begin(CHANNEL_NO_CAP);
@@ -273,6 +293,7 @@ main(void)
 	tcase_add_test(tcase, the_new_one_gets_what_the_old_gives_up);
 	tcase_add_test(tcase, who_waits_at_the_old_one_is_lent_a_slot);
 	tcase_add_test(tcase, slots_of_the_dead_are_lost_until_found);
+	tcase_add_test(tcase, last_words_count);
 	tcase_add_test(tcase, drained_when_both_say_so);
 	tcase_add_test(tcase, quiet_when_nobody_has_more_than_streams);
 	tcase_add_test(tcase, nobody_knows_it);
