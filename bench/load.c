@@ -30,7 +30,7 @@
 
 #define REQUEST_MAX 8192
 #define ANSWER_BYTES 8192 /* without -b */
-#define WAIT_S 120         /* a longer answer has failed */
+#define WAIT_S 120        /* a longer answer has failed */
 /* Between two tries to reach a server that refuses. */
 #define PAUSE_US 2000
 

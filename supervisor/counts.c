@@ -109,6 +109,15 @@ counts_find(const struct counts *counts, enum channel_stats_kind kind,
 	return found ? &counts->all[at] : &none;
 }
 
+bool
+counts_has(const struct counts *counts, const struct count *like)
+{
+	bool found;
+
+	find_place(counts, like->kind, like->name, like->instance, &found);
+	return found;
+}
+
 void
 counts_keep(struct counts *counts, counts_wanted_cb *is_wanted, const void *arg)
 {

@@ -35,6 +35,8 @@ void counts_add(struct counts *counts, const struct counts *more, bool past);
  * is known; valid until `counts` changes. */
 const struct count *counts_find(const struct counts *counts,
     enum channel_stats_kind kind, const char *name, uint64_t instance);
+/* Is there one under the same kind, name and instance? */
+bool counts_has(const struct counts *counts, const struct count *like);
 /* Forget those for which `is_wanted` is false. */
 typedef bool counts_wanted_cb(const struct count *count, const void *arg);
 void counts_keep(

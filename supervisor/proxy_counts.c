@@ -103,6 +103,45 @@ on_timer(evutil_socket_t fd, short what, void *arg)
 
 /* ---- hearing ---- */
 
+/* Instances come and go for ever: only those that are there. */
+static bool
+is_wanted(const struct count *count, const void *arg)
+{
+	const struct supervisor *supervisor = arg;
+	struct list *node;
+
+	if (count->kind == CHANNEL_STATS_APP)
+		return app_find(supervisor, count->name) != NULL;
+	if (count->kind != CHANNEL_STATS_INSTANCE)
+		return true;
+	for (size_t i = 0; i < supervisor->n_apps; i++)
+		LIST_FOREACH(node, &supervisor->apps[i]->instances)
+	if (LIST_ENTRY(node, struct instance, node)->id == count->instance)
+		return true;
+	return false;
+}
+
+/* A proxy forgets an instance before its process has ended. */
+static void
+keep_unmentioned(struct proxy_counts *counts, const struct side *from)
+{
+	struct counts gone = { NULL, 0 };
+
+	for (size_t i = 0; i < from->heard.n; i++) {
+		const struct count *one = &from->heard.all[i];
+		struct counts alone = { &from->heard.all[i], 1 };
+
+		if (one->kind == CHANNEL_STATS_INSTANCE &&
+		    !counts_has(&from->coming, one))
+			counts_add(&gone, &alone, true);
+	}
+	if (gone.n == 0)
+		return;
+	counts_add(&counts->past, &gone, true);
+	counts_keep(&counts->past, is_wanted, counts->supervisor);
+	counts_clear(&gone);
+}
+
 void
 proxy_counts_hear(struct proxy_counts *counts, unsigned side,
     const struct channel_stats *stats)
@@ -116,6 +155,7 @@ proxy_counts_hear(struct proxy_counts *counts, unsigned side,
 			counts_note(&from->coming, stats);
 		return;
 	}
+	keep_unmentioned(counts, from);
 	counts_clear(&from->heard);
 	from->heard = from->coming;
 	from->coming = (struct counts){ NULL, 0 };
@@ -169,24 +209,6 @@ proxy_counts_join(
     struct proxy_counts *counts, unsigned side, struct proxy_gen *gen)
 {
 	counts->sides[side].gen = gen;
-}
-
-/* Instances come and go for ever: only those that are there. */
-static bool
-is_wanted(const struct count *count, const void *arg)
-{
-	const struct supervisor *supervisor = arg;
-	struct list *node;
-
-	if (count->kind == CHANNEL_STATS_APP)
-		return app_find(supervisor, count->name) != NULL;
-	if (count->kind != CHANNEL_STATS_INSTANCE)
-		return true;
-	for (size_t i = 0; i < supervisor->n_apps; i++)
-		LIST_FOREACH(node, &supervisor->apps[i]->instances)
-	if (LIST_ENTRY(node, struct instance, node)->id == count->instance)
-		return true;
-	return false;
 }
 
 void

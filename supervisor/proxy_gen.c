@@ -37,6 +37,7 @@ struct proxy_gen {
 	struct event *readable, *writable;
 	struct event *timer; /* of the handshake, or of the drain */
 	bool hears;
+	bool deaf;                      /* it has closed its end since */
 	bool ended;                     /* it was waited for */
 	uint32_t serial;                /* of the last PREPARE */
 	bool preparing;                 /* its answer is awaited */
@@ -86,12 +87,22 @@ kill_process(struct proxy_gen *gen, const char *why)
 		kill(-gen->info.pid, SIGKILL);
 }
 
+/* One that has closed its end is about to exit, as it was told to or not: what
+ * it said before is still read, see on_readable. */
+static void
+sending_failed(struct proxy_gen *gen)
+{
+	if (errno == EPIPE || errno == ECONNRESET)
+		gen->deaf = true;
+	else if (gen->hears)
+		kill_process(gen, strerror(errno));
+}
+
 static int
 send_frame(struct proxy_gen *gen, const struct frame_out *out)
 {
 	if (frame_link_send(gen->link, out) == -1) {
-		if (gen->hears)
-			kill_process(gen, strerror(errno));
+		sending_failed(gen);
 		return -1;
 	}
 	if (frame_link_wants_write(gen->link))
@@ -103,7 +114,7 @@ send_frame(struct proxy_gen *gen, const struct frame_out *out)
 static void
 tell(struct proxy_gen *gen, const struct frame_out *out)
 {
-	if (gen->hears && send_frame(gen, out) == -1)
+	if (gen->hears && !gen->deaf && send_frame(gen, out) == -1)
 		log_debug(
 		    "proxy did not hear a message of %zu bytes", out->len);
 }
@@ -114,7 +125,7 @@ on_writable(evutil_socket_t fd, short what, void *arg)
 	struct proxy_gen *gen = arg;
 
 	if (frame_link_flush(gen->link) == -1)
-		kill_process(gen, strerror(errno));
+		sending_failed(gen);
 	else if (frame_link_wants_write(gen->link))
 		event_add(gen->writable, NULL);
 }

@@ -56,6 +56,26 @@ def test_counters_go_on(daemon, port):
     assert [b - a for a, b in zip(now, total(one))] == [1, 1, 1, 1]
 
 
+def test_a_process_that_ends_keeps_its_count(daemon, port, apps):
+    """As long as it is shown; the proxy has forgotten it by then."""
+    one = daemon(conf_of({
+        "runtime": "command", "directory": str(apps / "command"),
+        "command": [str(apps / "command/misbehave.py"), "--stubborn"],
+        "stop_timeout": "4s"}, port))
+    pid, = one.wait_running("app")
+    for _ in range(5):
+        assert get(port).status == 200
+    assert one.instances("app")[0]["requests"] == 5
+    restart = threading.Thread(target=one.ok, args=("restart", "app"))
+    restart.start()
+    seen = []
+    while scalws.alive(pid):
+        seen += [i["requests"] for i in one.instances("app")
+                 if i["pid"] == pid]
+    restart.join()
+    assert set(seen) == {5}, seen
+
+
 def test_recycling_counts_on(daemon, port):
     """Half of the requests before an upgrade, half after the proxy's death."""
     one = daemon({**one_app(BY_NAME["asgi"], port, recycle={"requests": 60}),
