@@ -190,6 +190,12 @@ hand_on_worker(struct worker *worker)
 }
 
 static void
+end_streams_of_worker(struct worker *worker)
+{
+	pool_end_streams(worker->slots[WORKER_POOL]);
+}
+
+static void
 abort_worker(struct worker *worker)
 {
 	front_abort_all(worker->slots[WORKER_FRONT]);
@@ -217,6 +223,8 @@ proxy_drain(
 		/* The second word can only make it shorter. */
 		if (clock_now_ms() + deadline_ms < proxy->deadline_ms)
 			proxy->deadline_ms = clock_now_ms() + deadline_ms;
+		if (!keeps_idle)
+			proxy->streams_until_ms = 0;
 		if (proxy->keeps_idle && !keeps_idle)
 			end_idle(proxy);
 		return;
@@ -231,6 +239,11 @@ proxy_drain(
 		return;
 	}
 	log_info("draining, at most %lld ms", (long long)deadline_ms);
+	/* Another one serves: who replaces us is not why they should end. */
+	if (keeps_idle && proxy->current != NULL)
+		proxy->streams_until_ms =
+		    clock_now_ms() +
+		    conf_stream_grace_max_ms(proxy->current->conf);
 	registry_drain(proxy->registry);
 	order_all(proxy, keeps_idle ? hand_on_worker : drain_worker,
 	    listeners_closed);
@@ -256,9 +269,16 @@ look_at_drain(struct worker *main, void *arg)
 		return;
 	if (proxy->keeps_idle) {
 		end_idle(proxy);
+	} else if (main->tick_ms < proxy->streams_until_ms &&
+		   registry_has_streams(proxy->registry)) {
+		return;
+	} else if (!proxy->ended_streams) {
+		proxy->ended_streams = true;
+		order_all(proxy, end_streams_of_worker, NULL);
 	} else if (!proxy->was_aborted) {
 		log_warn("drain deadline: cutting %u connections", open);
 		proxy->was_aborted = true;
+		proxy->deadline_ms = main->tick_ms;
 		order_all(proxy, abort_worker, NULL);
 	} else if (main->tick_ms >= proxy->deadline_ms + ABORT_MS) {
 		worker_stop(main);

@@ -73,11 +73,14 @@ struct proxy {
 
 	bool is_draining;
 	bool keeps_idle;
-	bool has_closed; /* listeners, at every worker */
+	bool has_closed;    /* listeners, at every worker */
+	bool ended_streams; /* told them to end: the last before the cut */
 	bool was_aborted;
 	bool is_ending; /* all other threads have stopped */
 	bool is_mute;   /* and the last is said */
 	int64_t deadline_ms;
+	int64_t streams_until_ms; /* that of the connections while there are
+				   * streams, if it is later */
 	struct worker_tick tick;
 	int exit_code;
 

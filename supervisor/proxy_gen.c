@@ -511,6 +511,7 @@ proxy_gen_drain(struct proxy_gen *gen, int deadline_ms, bool keeps_idle)
 {
 	static struct frame_out out;
 	struct channel_drain drain = { (uint32_t)deadline_ms, keeps_idle };
+	int streams_ms = 0;
 
 	if (!gen->hears) {
 		proxy_gen_kill(gen, "told to stop");
@@ -519,7 +520,12 @@ proxy_gen_drain(struct proxy_gen *gen, int deadline_ms, bool keeps_idle)
 	channel_put_drain(&out, CHANNEL_DRAIN, &drain);
 	if (gen->info.state != PROXY_STOPPING)
 		set_state(gen, PROXY_STOPPING, "drains");
-	set_timer(gen->timer, deadline_ms + DRAIN_SLACK_MS);
+	if (keeps_idle)
+		streams_ms =
+		    conf_stream_grace_max_ms(gen->supervisor->hold->conf);
+	set_timer(
+	    gen->timer, (streams_ms > deadline_ms ? streams_ms : deadline_ms) +
+			    DRAIN_SLACK_MS);
 	tell(gen, &out);
 }
 

@@ -277,8 +277,8 @@ log_failure(struct gate *gate, bool again, const char *why)
 	    target.ptr, again ? "is repeated" : "failed", why, gate->tries);
 }
 
-/* Its process was replaced and ended: so does what has no end of its own. The
- * client asks again, and gets another process. */
+/* Its process was replaced and ended, or we do: so does what has no end of its
+ * own. The client asks again, and gets another process. */
 static void
 end_stream(struct gate *gate)
 {
@@ -290,6 +290,20 @@ end_stream(struct gate *gate)
 	pool_close(gate->gateway->worker->slots[WORKER_POOL], &uconn, false);
 	gate_forget(gate);
 	response_end(request);
+}
+
+void
+gate_end_stream(struct uconn *uconn)
+{
+	struct gate *gate = uconn->owner;
+	struct exchange *exchange = &gate->attempt->exchange;
+
+	if (gate->tunnel) {
+		gate_tunnel_ending(gate);
+	} else if (gate->endless) {
+		exchange->ops->cancel(exchange);
+		end_stream(gate);
+	}
 }
 
 void

@@ -256,6 +256,7 @@ gate_launch(struct gate *gate, struct uconn *uconn)
 	uconn->exchange = exchange;
 	uconn->owner = gate;
 	uconn->on_dead = on_dead;
+	uconn->on_ending = gate_end_stream;
 	note_peer(gate->request, uconn, gate->tries);
 	if (gate->spool.bytes > 0)
 		len = spool_piece(&gate->spool, worker, 0, &room, &from);

@@ -92,6 +92,8 @@ void gate_refuse(struct gate *gate, unsigned status, const char *why);
 /* The attempt's uconn was given back; may the request be repeated? */
 void gate_failed(struct gate *gate, const struct uconn *uconn,
     enum exchange_failure failure, const char *why);
+/* The proxy ends, and with it what has no end of its own. */
+void gate_end_stream(struct uconn *uconn);
 /* Begin an attempt. */
 void gate_ask(struct gate *gate);
 
@@ -110,10 +112,11 @@ void gate_watch(struct gate *gate);
 void gate_watch_whole(struct gate *gate);
 
 /* gateway_tunnel.c: the head of such an answer came; nothing was said for its
- * time; the peer has closed its side; its process has died; all is over, or its
- * process was replaced and ends: say so, if the app has not. */
+ * time; the peer has closed its side; its process has died; it is over: if
+ * because its process was replaced, say so, unless the app has; we end. */
 void gate_open_tunnel(struct gate *gate);
 void gate_tunnel_say_close(struct gate *gate);
+void gate_tunnel_ending(struct gate *gate);
 void gate_tunnel_silent(struct gate *gate);
 void gate_tunnel_half_closed(struct gate *gate);
 void gate_tunnel_dead(struct gate *gate);

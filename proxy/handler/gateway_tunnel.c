@@ -22,16 +22,36 @@ gate_open_tunnel(struct gate *gate)
 	gate->streamed = true;
 }
 
-void
-gate_tunnel_say_close(struct gate *gate)
+static void
+say_close(struct gate *gate)
 {
-	if (!peer_is_replaced(gate->uconn->peer) || gate->peer_shut ||
-	    !ws_frames_may_close(&gate->from_peer))
+	if (gate->peer_shut || !ws_frames_may_close(&gate->from_peer))
 		return;
 	ws_frames_pass(&gate->from_peer, WS_GOING_AWAY, WS_LEN(WS_GOING_AWAY));
 	/* It is the last: whether more fits does not matter. */
 	(void)response_write(
 	    gate->request, WS_GOING_AWAY, WS_LEN(WS_GOING_AWAY));
+}
+
+void
+gate_tunnel_say_close(struct gate *gate)
+{
+	if (peer_is_replaced(gate->uconn->peer))
+		say_close(gate);
+}
+
+/* To the app, which goes on and would take it for a lost connection. */
+static void
+say_close_to_peer(struct gate *gate)
+{
+	struct exchange *exchange = &gate->attempt->exchange;
+
+	if (gate->send_full || gate->stopped || gate->sent_last ||
+	    !ws_frames_may_close(&gate->from_client))
+		return;
+	if (exchange->ops->send(exchange, WS_GOING_AWAY_MASKED,
+		WS_LEN(WS_GOING_AWAY_MASKED), true) == EXCHANGE_STOPPED)
+		gate->stopped = true;
 }
 
 /* Cut from our side: both ends see the connection close. */
@@ -91,4 +111,12 @@ gate_tunnel_dead(struct gate *gate)
 	 * socket and say nothing. */
 	if (gate->peer_shut || io_looks_alive(&gate->uconn->io))
 		end_tunnel(gate, "its process died");
+}
+
+void
+gate_tunnel_ending(struct gate *gate)
+{
+	say_close(gate);
+	say_close_to_peer(gate);
+	end_tunnel(gate, "the proxy ends");
 }

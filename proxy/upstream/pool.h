@@ -93,6 +93,9 @@ void pool_abandon(struct pool *pool, struct uconn **uconn);
 void pool_condemn(struct pool *pool, struct uconn **uconn);
 void pool_cut(struct pool *pool, struct uconn **uconn, bool resets);
 
+/* The proxy ends: what would go on for ever comes to its end now. */
+void pool_end_streams(struct pool *pool);
+
 /* ---- for upstream.c, in the worker's thread ---- */
 
 struct peer;

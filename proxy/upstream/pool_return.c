@@ -128,7 +128,7 @@ leave_exchange(struct uconn *uconn)
 		peer_stream_ended(uconn->peer);
 	uconn->is_stream = false;
 	uconn->exchange = NULL;
-	uconn->on_dead = NULL;
+	uconn->on_dead = uconn->on_ending = NULL;
 	uconn->owner = NULL;
 }
 
@@ -279,5 +279,20 @@ pool_sweep(struct pool *pool, struct peer *peer, bool dead)
 		list_remove(node);
 		list_push_back(&local->busy, node);
 		fail_one(LIST_ENTRY(node, struct uconn, node));
+	}
+}
+
+void
+pool_end_streams(struct pool *pool)
+{
+	struct list *node;
+
+	/* Memory stays, and the list as it is, until the end of the round. */
+	LIST_FOREACH(node, &pool->all)
+	{
+		struct uconn *uconn = LIST_ENTRY(node, struct uconn, in_pool);
+
+		if (uconn->is_stream && uconn->on_ending != NULL)
+			uconn->on_ending(uconn);
 	}
 }

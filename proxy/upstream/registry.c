@@ -332,6 +332,39 @@ registry_drain(struct upstream_registry *registry)
 	mem_free(peers);
 }
 
+static bool
+set_has_streams(const struct peer_set *set)
+{
+	for (unsigned i = 0; i < set->n; i++)
+		if (atomic_load(&set->peers[i]->streams) > 0)
+			return true;
+	return false;
+}
+
+bool
+registry_has_streams(struct upstream_registry *registry)
+{
+	struct list *node;
+	bool found = false;
+
+	pthread_mutex_lock(&registry->lock);
+	/* Those of apps may be withdrawn and in no set any more. */
+	LIST_FOREACH(node, &registry->instances)
+	found |=
+	    atomic_load(
+		&LIST_ENTRY(node, struct instance, node)->peer->streams) > 0;
+	LIST_FOREACH(node, &registry->upstreams)
+	{
+		const struct upstream *upstream =
+		    LIST_ENTRY(node, struct upstream, node);
+
+		if (!upstream->is_app)
+			found |= set_has_streams(upstream->set);
+	}
+	pthread_mutex_unlock(&registry->lock);
+	return found;
+}
+
 /* ---- for gateways ---- */
 
 struct upstream *

@@ -112,6 +112,9 @@ void registry_app_state(struct upstream_registry *registry, const char *app,
  * are kept, every slot that is free and not waited for is given up. */
 void registry_drain(struct upstream_registry *registry);
 
+/* Is a stream or tunnel open to anybody? */
+bool registry_has_streams(struct upstream_registry *registry);
+
 /* ---- for gateways ---- */
 
 /* The upstream of an app, made at first use. Never NULL; give it back with

@@ -40,6 +40,8 @@ struct uconn {
 	/* Set by who borrowed it: called when the peer's process is known to be
 	 * dead; it must give the uconn back (pool_close). */
 	void (*on_dead)(struct uconn *uconn);
+	/* The same, of a stream: the proxy ends. */
+	void (*on_ending)(struct uconn *uconn);
 	void *owner;
 
 	/* An answer to HEAD: some apps send a body all the same, later. */

@@ -214,3 +214,14 @@ conf_find_app(const struct conf *conf, const char *name)
 	}
 	return NULL;
 }
+
+int
+conf_stream_grace_max_ms(const struct conf *conf)
+{
+	int max_ms = 0;
+
+	for (size_t i = 0; i < conf->n_apps; i++)
+		if (conf->apps[i].stream_grace_ms > max_ms)
+			max_ms = conf->apps[i].stream_grace_ms;
+	return max_ms;
+}

@@ -423,6 +423,9 @@ void conf_free(struct conf *conf);
 
 const struct conf_app *conf_find_app(const struct conf *conf, const char *name);
 
+/* The longest stream_grace of an app. */
+int conf_stream_grace_max_ms(const struct conf *conf);
+
 /* What a new configuration changes for the app of that name: nothing, only
  * things the proxy or supervisor take over at once, or its processes. */
 enum conf_change { CONF_SAME, CONF_ADJUST, CONF_RESTART };

@@ -140,17 +140,23 @@ server.on('upgrade', (req, socket) => {
   socket.write(Buffer.concat([Buffer.from('\\x81\\x02hi', 'latin1'),
                               Buffer.from(req.url.slice(1), 'hex')]));
   socket.on('error', () => {});
+  socket.on('data', (data) => console.log('got', data.toString('hex')));
 });
 server.listen(process.env.PORT);
 """
 
 
-def events(daemon, port, **keys):
+WEBSOCKET = {"Connection": "Upgrade", "Upgrade": "websocket",
+             "Sec-WebSocket-Key": "MDEyMzQ1Njc4OWFiY2RlZg==",
+             "Sec-WebSocket-Version": "13"}
+
+
+def events(daemon, port, limits=None, **keys):
     place = scalws.scratch()
     (place / "app.js").write_text(EVENTS)
     conf = one_app(BY_NAME["http"], port, stop_timeout="2s", **keys)
     conf["apps"]["app"].update(directory=str(place), script="app.js")
-    one = daemon(conf)
+    one = daemon({**conf, "limits": limits or {}})
     return one, one.wait_running("app")[0]
 
 
@@ -195,21 +201,22 @@ def test_streams_go_on_at_the_old_process(daemon, port):
     assert int(get(port, host="example.com").body) == new
 
 
+def websocket(port, more=b""):
+    client = Client(port)
+    client.request(target="/" + more.hex(), host="example.com",
+                   headers=WEBSOCKET)
+    assert client.response(informational=True).status == 101
+    assert client.take(4 + len(more)) == b"\x81\x02hi" + more
+    return client
+
+
 def test_websockets_are_closed_with_1001(daemon, port):
     """At stream_grace, for HTTP/1.1 and HTTP/2; not within a frame, nor
     behind the app's own close frame."""
     one, old = events(daemon, port, stream_grace="2s")
-    asked = {"Connection": "Upgrade", "Upgrade": "websocket",
-             "Sec-WebSocket-Key": "MDEyMzQ1Njc4OWFiY2RlZg==",
-             "Sec-WebSocket-Version": "13"}
     sockets = {}
     for more in (b"", b"\x81\x03no", b"\x88\x02\x03\xf4"):
-        client = Client(port)
-        client.request(target="/" + more.hex(), host="example.com",
-                       headers=asked)
-        assert client.response(informational=True).status == 101
-        assert client.take(4 + len(more)) == b"\x81\x02hi" + more
-        sockets[more] = client
+        sockets[more] = websocket(port, more)
     with H2(("127.0.0.1", port)) as h2:
         stream = h2.streams[open_ws(h2)]
         assert h2.until(lambda: stream.body == b"\x81\x02hi")

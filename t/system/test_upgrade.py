@@ -1,5 +1,4 @@
 """Two proxies at once: upgrades, what becomes of clients, and of caps."""
-import contextlib
 import os
 import re
 import shutil
@@ -14,8 +13,10 @@ import scalws
 from runtimes import BY_NAME, one_app
 from scalws import Client, Closed, Load, get, wait_for
 from test_php import Sampler, pool_socket
-from test_websocket import Ws
+from test_scale import Stream, events, websocket
+from test_websocket import GOING_AWAY
 
+MASKED = "8882" + "00000000" + "03e9"
 UPGRADES = 5 if scalws.LONG else 2
 
 
@@ -119,26 +120,22 @@ def test_idle_client_is_not_cut_off(daemon, port):
     assert not scalws.alive(old)
 
 
-def test_streams_live_until_the_drain_ends(daemon, port):
-    """A WebSocket goes on over the old proxy until drain_timeout."""
-    one = daemon({**one_app(BY_NAME["asgi"], port, module="ws:app"),
-                  **limits(3)})
-    one.wait_running("app")
-    with Ws(port) as ws:
-        ws.echoes()
-        began = time.monotonic()
-        one.ok("upgrade")
-        ws.echoes("still there")
-        with Ws(port) as new:
-            new.echoes()
-            while time.monotonic() - began < 2:
-                ws.echoes("still there")
-                time.sleep(0.1)
-            with contextlib.suppress(OSError, Closed):
-                ws.sock.settimeout(10 * scalws.SLOW)
-                assert not ws.sock.recv(1), "the end"
-            assert time.monotonic() - began > 2.5
-            new.echoes("and on")
+def test_streams_live_for_their_time(daemon, port):
+    """They go on over the old proxy for stream_grace, if that is longer than
+    drain_timeout, and end as their protocol has it, at the app's end too."""
+    one, pid = events(daemon, port, limits={"drain_timeout": "1s"},
+                      stream_grace="4s")
+    stream, ws, idle = Stream(port), websocket(port), Client(port)
+    assert idle.exchange(host="example.com").status == 200
+    began = time.monotonic()
+    one.ok("upgrade")
+    assert idle.at_eof(8)
+    stream.read_to_the_end()
+    assert ws.take(4) == GOING_AWAY and ws.at_eof(8)
+    assert time.monotonic() - began > 3.9
+    wait_for(lambda: f"got {MASKED}" in one.app_log("app"), 5)
+    wait_alone(one)
+    assert one.pids("app") == [pid]
 
 
 def test_second_upgrade_meanwhile(daemon, port):

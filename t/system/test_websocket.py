@@ -310,6 +310,7 @@ def test_stop_waits_for_it(daemon, port, apps):
                 time.sleep(0.02)
         assert ws.echoes()
         began = time.monotonic()
+        assert ws.take(4) == GOING_AWAY
         assert ws.at_eof(10)
         assert time.monotonic() - began < 5 * scalws.SLOW
     one.wait()
