@@ -143,7 +143,7 @@ put_scale(const json_t *app, struct strbuf *to)
 
 	if (!json_equal(now, file))
 		strbuf_printf(to,
-		    "\n%s was scaled to %lld processes, the configuration says "
+		    "\n%s: scaled to processes = %lld, the configuration says "
 		    "%lld\n",
 		    text_of(app, "name"), (long long)json_integer_value(now),
 		    (long long)json_integer_value(file));

@@ -26,7 +26,7 @@ def test_scale_up_and_down(daemon, port):
         assert "app scaled" in one.ok("scale", "app", "4")
         assert len(one.pids("app")) == 4 and set(before) < set(one.pids("app"))
         said = one.ok("status")
-        assert "app was scaled to 4 processes, the configuration says 2" \
+        assert "app: scaled to processes = 4, the configuration says 2" \
             in said
         app = one.app("app")
         assert (app["processes"], app["processes_configured"]) == (4, 2)
