@@ -221,6 +221,17 @@ start(struct keeper *keeper)
 
 /* ---- its end ---- */
 
+/* Some kernels kill whoever is born into a cgroup that was killed before. */
+static void
+renew_cgroup(struct keeper *keeper)
+{
+	if (keeper->cgroup_fd == -1)
+		return;
+	cgroup_remove(keeper->cgroup);
+	fd_close(&keeper->cgroup_fd);
+	make_cgroup(keeper);
+}
+
 /* What ran before the app has ended, and with it all that it left. */
 static void
 after_before(struct keeper *keeper, int status)
@@ -228,6 +239,7 @@ after_before(struct keeper *keeper, int status)
 	keeper->child = 0;
 	if (status == 0 && keeper->phase == PHASE_RUNNING) {
 		keeper->before = false;
+		renew_cgroup(keeper);
 		start(keeper);
 	} else {
 		tell_number(keeper, KEEPER_BEFORE, (uint32_t)status);

@@ -62,6 +62,13 @@ bio_read(BIO *bio, char *to, size_t room, size_t *got)
 	n = io_receive(tls->io, to, room);
 	/* A short read has emptied the socket; the end is asked for anew. */
 	tls->is_dry = n != 0 && n < (ssize_t)room;
+	if (UNLIKELY(!tls->has_bytes) && n > 0) {
+		tls->has_bytes = true;
+		/* No record and no hello of old begins so. */
+		tls->is_http = tls->session == NULL && *to >= 'A' && *to <= 'Z';
+		if (tls->is_http)
+			return -1;
+	}
 	if (n > 0) {
 		*got = (size_t)n;
 		return 1;
@@ -70,13 +77,6 @@ bio_read(BIO *bio, char *to, size_t room, size_t *got)
 		BIO_set_retry_read(bio);
 	else if (n == -1)
 		tls->error = errno;
-	if (UNLIKELY(!tls->has_bytes) && n > 0) {
-		tls->has_bytes = true;
-		/* No record and no hello of old begins so. */
-		tls->is_http = tls->session == NULL && *to >= 'A' && *to <= 'Z';
-		if (tls->is_http)
-			return -1;
-	}
 	return (int)n;
 }
 
