@@ -1,4 +1,5 @@
 """Birth, death and everything between, of instances, proxy and supervisor."""
+import json
 import os
 import re
 import signal
@@ -302,6 +303,14 @@ def test_backoff_doubles(daemon, port, apps):
     assert answer.status == 503
     assert int(answer.get("Retry-After")) >= 1
     assert time.monotonic() - began < 0.5 * scalws.SLOW
+    # The page says what is the matter, in the client's language.
+    for accept, kind in (("text/html,*/*;q=0.8", "text/html"),
+                         ("application/json", "application/json")):
+        page = get(port, headers={"Accept": accept})
+        assert page.status == 503 and b"start" in page.body, page
+        assert page.get("Content-Type").startswith(kind)
+        if kind == "application/json":
+            assert json.loads(page.body)["status"] == 503
 
 
 def test_crash_after_min_uptime_is_restarted_at_once(daemon, port, apps):

@@ -102,6 +102,32 @@ def test_sync_worker_is_replaced(daemon, port, how):
     one.wait_log(r"is replaced: (it works on|a request took)")
 
 
+def test_after_a_client_that_left_others_get_a_free_process(daemon, port):
+    """Never the one that is still at work for him."""
+    one = daemon(one_app(BY_NAME["flask-sync"], port, processes=2,
+                         abort_grace="60s", stop_timeout="1s"))
+    before = one.wait_running("app")
+    leave(one, port, "/slow?s=30")
+    for _ in range(10):
+        assert get(port, host="example.com", timeout=20).status == 200
+    assert one.pids("app") == before
+    assert not one.app("app")["errors"]
+
+
+def test_after_a_client_that_left_others_wait_with_us(daemon, port):
+    """In the queue, where status shows them and a time limit holds."""
+    one = daemon(one_app(BY_NAME["flask-sync"], port, queue_timeout="1s",
+                         abort_grace="60s", stop_timeout="1s"))
+    one.wait_running("app")
+    leave(one, port, "/slow?s=5")
+    with Client(port) as client:
+        client.request("GET", "/", host="example.com")
+        wait_for(lambda: one.app("app")["queued"] == 1, 5)
+        answer = client.response()
+        assert answer.status == 503 and answer.get("Retry-After")
+    wait_for(lambda: get(port, host="example.com").status == 200, 20)
+
+
 def test_request_timeout_of_many_at_a_time(daemon, port):
     """504; its process serves others and stays."""
     one = daemon(one_app(BY_NAME["asgi"], port, request_timeout="500ms"))
