@@ -10,7 +10,7 @@ import pytest
 
 import scalws
 from load import SteadyLoad
-from runtimes import (BY_NAME, is_repeated, one_app, skip_unless_possible,
+from runtimes import (BY_NAME, FRAMEWORKS, one_app, skip_unless_possible,
                       uvicorn_has_uvloop)
 from scalws import LONG, SLOW, get, wait_for
 from test_websocket import Ws
@@ -54,7 +54,8 @@ def start_time(one):
         ("express5", None), ("fastify4", None), ("fastify5", None),
         ("php-front", None), ("command", None),
         *([("http", "handler")] if LONG else []))
-    if not is_repeated(name)])
+    # The frameworks run on the same servers: in the long form.
+    if LONG or name not in FRAMEWORKS])
 def test_restart(daemon, port, case, kind):
     if kind == "uvloop" and not uvicorn_has_uvloop():
         pytest.skip("no uvloop")
