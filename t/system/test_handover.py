@@ -202,7 +202,8 @@ serve()
         "before_start": ["/bin/sh", "-c", "echo once; sleep 2"]}
     one = daemon({**conf, **limits(2)})
     began = time.monotonic()
-    before, = one.app("app")["instances"]
+    before = wait_for(lambda: (i := one.app("app")["instances"][0])["pid"] and
+                      i, 10)
     wait_for(lambda: "once" in one.app_log("ready"), 10)
     one.ok("upgrade")
     assert one.app("app")["state"] == "starting"
