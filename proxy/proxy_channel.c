@@ -123,8 +123,10 @@ take_withdraw(struct proxy *proxy, struct frame_in *in)
 
 	if (channel_get_instance(in, &message) == -1)
 		return -1;
-	if (registry_withdraw(
-		proxy->registry, message.instance, message.count == 1) == -1)
+	if (message.count == CHANNEL_WITHDRAW_LATE)
+		registry_hurry(proxy->registry, message.instance);
+	else if (registry_withdraw(proxy->registry, message.instance,
+		     message.count == CHANNEL_WITHDRAW_DEAD) == -1)
 		log_debug("instance %llu is not known here",
 		    (unsigned long long)message.instance);
 	return 0;

@@ -25,6 +25,8 @@
  * common default. */
 #define IDLE_OURS_MS 60000
 #define IDLE_UNKNOWN_MS 4000
+/* For the proxy to say that only streams are left. */
+#define HURRY_MS 2000
 
 static void
 on_timer(evutil_socket_t fd, short what, void *arg)
@@ -104,6 +106,7 @@ spawn(struct instance *instance, const char *why)
 		instance->app->restarts++;
 	}
 	instance->given_up = instance->quiet = instance->retiring = false;
+	instance->hurried = false;
 	instance->chance = (unsigned)(random() & 0xff);
 	instance->replace_why[0] = '\0';
 	instance_proc_release(instance);
@@ -228,6 +231,22 @@ signal_process(
 	instance_proc_stop(instance, event == INSTANCE_KILL);
 }
 
+/* Its time to drain, or that of its streams, is up. What is no stream fails;
+ * streams, if it has any, have their time still before them. */
+static void
+expire(struct instance *instance)
+{
+	if (!instance->retiring || instance->hurried || instance->quiet ||
+	    instance->app->conf->stream_grace_ms == 0) {
+		signal_process(instance, INSTANCE_EXPIRED,
+		    instance->quiet ? "stream grace" : "drain timeout");
+		return;
+	}
+	instance->hurried = true;
+	set_timer(instance, HURRY_MS);
+	proxy_proc_hurry(instance->app->supervisor->proxy, instance->id);
+}
+
 static void
 give_up(struct instance *instance)
 {
@@ -338,10 +357,10 @@ instance_event(
 		drain(instance, why);
 		break;
 	case INSTANCE_SIGNAL:
-		signal_process(instance, event,
-		    event != INSTANCE_EXPIRED ? why
-		    : instance->quiet         ? "stream grace"
-					      : "drain timeout");
+		signal_process(instance, event, why);
+		break;
+	case INSTANCE_EXPIRE:
+		expire(instance);
 		break;
 	case INSTANCE_LINGER:
 		linger(instance);

@@ -40,6 +40,7 @@ struct instance {
 	bool is_old;          /* a restart replaces it */
 	bool given_up;        /* it was not ready in time */
 	bool retiring;        /* its streams may go on for stream_grace */
+	bool hurried;         /* DRAINING: its plain requests were cut */
 	bool quiet;           /* DRAINING: nothing but streams is left */
 	unsigned generation;  /* of the app, when it was made */
 	unsigned chance;      /* 0 to 255, for what should not come at once */

@@ -37,6 +37,7 @@ enum instance_action {
 	INSTANCE_SERVE,    /* announce it -> RUNNING */
 	INSTANCE_WITHDRAW, /* no new requests -> DRAINING */
 	INSTANCE_SIGNAL,   /* stop signal -> STOPPING */
+	INSTANCE_EXPIRE,   /* what drains has had its time */
 	INSTANCE_LINGER,   /* its streams have stream_grace, DRAINING */
 	INSTANCE_GIVE_UP,  /* not ready in time: stop signal -> STOPPING, and
 			    * it counts as an early death */

@@ -356,12 +356,27 @@ leases_withdraw(struct leases *leases, uint64_t instance, bool dead)
 	for (unsigned side = 0; side < LEASES_SIDES; side++)
 		if (lease->sides[side].knows)
 			leases->ops->tell(leases->arg, side, CHANNEL_WITHDRAW,
-			    instance, dead);
+			    instance,
+			    dead ? CHANNEL_WITHDRAW_DEAD
+				 : CHANNEL_WITHDRAW_DRAIN);
 	if (!lease->sides[0].knows && !lease->sides[1].knows) {
 		forget(lease);
 		return false;
 	}
 	return true;
+}
+
+void
+leases_hurry(struct leases *leases, uint64_t instance)
+{
+	const struct lease *lease = find(leases, instance);
+
+	if (lease == NULL || !lease->withdrawn)
+		return;
+	for (unsigned side = 0; side < LEASES_SIDES; side++)
+		if (lease->sides[side].knows && !lease->sides[side].quiet)
+			leases->ops->tell(leases->arg, side, CHANNEL_WITHDRAW,
+			    instance, CHANNEL_WITHDRAW_LATE);
 }
 
 /* ---- what proxies say ---- */

@@ -67,6 +67,9 @@ void leases_announce(
     struct leases *leases, const struct channel_announce *announce);
 /* ... no more. True: `drained` will be called, later. */
 bool leases_withdraw(struct leases *leases, uint64_t instance, bool dead);
+/* The time of its requests is up: what is no stream fails where there are
+ * streams. Then `quiet` will be called. */
+void leases_hurry(struct leases *leases, uint64_t instance);
 
 /* What proxies say. */
 void leases_drained(struct leases *leases, unsigned side, uint64_t instance);

@@ -478,6 +478,12 @@ proxy_proc_withdraw(struct proxy_proc *proxy, uint64_t instance)
 }
 
 void
+proxy_proc_hurry(struct proxy_proc *proxy, uint64_t instance)
+{
+	leases_hurry(proxy->leases, instance);
+}
+
+void
 proxy_proc_withdraw_dead(
     struct proxy_proc *proxy, uint64_t instance, int listen_fd)
 {

@@ -60,6 +60,8 @@ void proxy_proc_announce(
 /* True: supervisor_on_drained will be called. */
 bool proxy_proc_withdraw(
     struct proxy_proc *proxy, uint64_t instance) MUST_CHECK;
+/* Its requests have had their time (leases_hurry). */
+void proxy_proc_hurry(struct proxy_proc *proxy, uint64_t instance);
 /* All its processes have ended. Where it listened (-1: not known here) is kept
  * open, by a copy, until the proxies have seen which connections it had not
  * accepted: what was asked there is asked of another one. */

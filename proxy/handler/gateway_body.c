@@ -219,7 +219,7 @@ note_peer(struct request *request, const struct uconn *uconn, unsigned tries)
 }
 
 static void
-on_dead(struct uconn *uconn)
+on_over(struct uconn *uconn, bool dead)
 {
 	struct gate *gate = uconn->owner;
 	struct exchange *exchange = &gate->attempt->exchange;
@@ -230,16 +230,17 @@ on_dead(struct uconn *uconn)
 		return;
 	}
 	/* What it said before it died is read first; then its end is seen. */
-	if (!io_looks_alive(&uconn->io))
+	if (dead && !io_looks_alive(&uconn->io))
 		return;
 	if (exchange->got_bytes)
 		failure = EXCHANGE_TRUNCATED;
-	else if (uconn_is_unread(uconn))
+	else if (dead && uconn_is_unread(uconn))
 		failure = EXCHANGE_UNTAKEN;
 	else
 		failure = EXCHANGE_CLOSED;
 	exchange->ops->cancel(exchange);
-	gate_failed(gate, uconn, failure, "its process died");
+	gate_failed(gate, uconn, failure,
+	    dead ? "its process died" : "drain_timeout is up");
 }
 
 void
@@ -255,7 +256,7 @@ gate_launch(struct gate *gate, struct uconn *uconn)
 
 	uconn->exchange = exchange;
 	uconn->owner = gate;
-	uconn->on_dead = on_dead;
+	uconn->on_over = on_over;
 	uconn->on_ending = gate_end_stream;
 	note_peer(gate->request, uconn, gate->tries);
 	if (gate->spool.bytes > 0)

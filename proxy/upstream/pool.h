@@ -104,5 +104,7 @@ void pool_evict(struct pool *pool, struct peer *peer);
 /* Close idle connections that are no longer wanted; `dead`: all, and fail what
  * runs. */
 void pool_sweep(struct pool *pool, struct peer *peer, bool dead);
+/* Fail what runs and is no stream, and wait for the end of nothing else. */
+void pool_hurry(struct pool *pool, struct peer *peer);
 
 #endif

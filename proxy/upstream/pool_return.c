@@ -128,7 +128,8 @@ leave_exchange(struct uconn *uconn)
 		peer_stream_ended(uconn->peer);
 	uconn->is_stream = false;
 	uconn->exchange = NULL;
-	uconn->on_dead = uconn->on_ending = NULL;
+	uconn->on_over = NULL;
+	uconn->on_ending = NULL;
 	uconn->owner = NULL;
 }
 
@@ -250,36 +251,60 @@ sweep_idle(struct pool *pool, struct peer *peer, bool dead)
 }
 
 static void
-fail_one(struct uconn *uconn)
+fail_one(struct uconn *uconn, bool dead)
 {
 	if (uconn->state == UCONN_CONNECTING && uconn->wait != NULL)
-		pool_uconn_failed(
-		    uconn, POOL_CONNECT_FAILED, "its process died");
-	else if (uconn->on_dead != NULL)
-		uconn->on_dead(uconn);
+		pool_uconn_failed(uconn, POOL_CONNECT_FAILED,
+		    dead ? "its process died" : "its process ends");
+	else if (uconn->on_over != NULL)
+		uconn->on_over(uconn, dead);
+}
+
+/* Failing one changes the list. */
+static void
+fail_busy(struct list *busy, bool dead)
+{
+	struct list now, *node;
+
+	list_init(&now);
+	while ((node = list_first(busy)) != NULL) {
+		list_remove(node);
+		list_push_back(&now, node);
+	}
+	while ((node = list_first(&now)) != NULL) {
+		struct uconn *uconn = LIST_ENTRY(node, struct uconn, node);
+
+		list_remove(node);
+		list_push_back(busy, node);
+		if (dead || !uconn->is_stream)
+			fail_one(uconn, dead);
+	}
 }
 
 void
 pool_sweep(struct pool *pool, struct peer *peer, bool dead)
 {
 	struct peer_local *local = &peer->local[pool->worker->index];
-	struct list now, *node;
+	struct list *node;
 
 	sweep_idle(pool, peer, dead);
 	if (!dead)
 		return;
 	while ((node = list_first(&local->ending)) != NULL)
 		uconn_close(LIST_ENTRY(node, struct uconn, node));
-	list_init(&now);
-	while ((node = list_first(&local->busy)) != NULL) {
-		list_remove(node);
-		list_push_back(&now, node);
-	}
-	while ((node = list_first(&now)) != NULL) {
-		list_remove(node);
-		list_push_back(&local->busy, node);
-		fail_one(LIST_ENTRY(node, struct uconn, node));
-	}
+	fail_busy(&local->busy, true);
+}
+
+void
+pool_hurry(struct pool *pool, struct peer *peer)
+{
+	struct peer_local *local = &peer->local[pool->worker->index];
+	struct list *node;
+
+	fail_busy(&local->busy, false);
+	/* Those of capped ones, too: the process works on for nobody. */
+	LIST_FOREACH(node, &local->ending)
+	uconn_condemn(LIST_ENTRY(node, struct uconn, node));
 }
 
 void

@@ -288,6 +288,18 @@ registry_withdraw(struct upstream_registry *registry, uint64_t id, bool dead)
 }
 
 void
+registry_hurry(struct upstream_registry *registry, uint64_t id)
+{
+	struct peer *peer = get_peer(registry, id);
+
+	if (peer == NULL)
+		return;
+	if (peer_is_withdrawn(peer) && atomic_load(&peer->streams) > 0)
+		upstream_hurry(peer->upstream, peer);
+	peer_unref(peer);
+}
+
+void
 registry_app_state(struct upstream_registry *registry, const char *app,
     enum upstream_app_state state, uint32_t retry_ms, const char *text)
 {

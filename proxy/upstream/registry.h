@@ -86,6 +86,10 @@ int registry_announce(struct upstream_registry *registry,
  * inside, when nothing is open). -1: no such id. */
 int registry_withdraw(
     struct upstream_registry *registry, uint64_t id, bool dead) MUST_CHECK;
+/* It was withdrawn, and the time of its requests is up: if there are streams,
+ * so that it goes on, all that is none fails. Then on_quiet follows. Unknown
+ * ids are ignored. */
+void registry_hurry(struct upstream_registry *registry, uint64_t id);
 
 /* The cap of a capped instance is raised, or lowered: then no new slot is taken
  * above it, idle connections are closed, and on_released tells when as many are

@@ -38,8 +38,9 @@ struct uconn {
 	 * handed on to its ops. NULL: nobody listens. */
 	struct exchange *exchange;
 	/* Set by who borrowed it: called when the peer's process is known to be
-	 * dead; it must give the uconn back (pool_close). */
-	void (*on_dead)(struct uconn *uconn);
+	 * dead, or (not `dead`; no stream) will wait no longer; it must give
+	 * the uconn back (pool_close). */
+	void (*on_over)(struct uconn *uconn, bool dead);
 	/* The same, of a stream: the proxy ends. */
 	void (*on_ending)(struct uconn *uconn);
 	void *owner;

@@ -190,6 +190,18 @@ deliver_sweep(struct worker *worker, struct mail *mail)
 }
 
 static void
+deliver_hurry(struct worker *worker, struct mail *mail)
+{
+	struct peer_mail *message = CONTAINER_OF(mail, struct peer_mail, mail);
+	struct pool *pool = worker->slots[WORKER_POOL];
+
+	if (pool != NULL)
+		pool_hurry(pool, message->peer);
+	peer_unref(message->peer);
+	mem_free(message);
+}
+
+static void
 deliver_set(struct worker *worker, struct mail *mail)
 {
 	struct set_mail *message = CONTAINER_OF(mail, struct set_mail, mail);
@@ -423,6 +435,14 @@ upstream_sweep(struct upstream *upstream, struct peer *peer, bool dead)
 	for (unsigned i = 0; i < upstream->n_workers; i++)
 		post_about_peer(registry_worker(upstream->registry, i), peer,
 		    deliver_sweep, dead);
+}
+
+void
+upstream_hurry(struct upstream *upstream, struct peer *peer)
+{
+	for (unsigned i = 0; i < upstream->n_workers; i++)
+		post_about_peer(registry_worker(upstream->registry, i), peer,
+		    deliver_hurry, false);
 }
 
 void

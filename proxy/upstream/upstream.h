@@ -119,6 +119,8 @@ void upstream_set_peers(struct upstream *upstream, struct peer_set *set);
 /* Tell all workers to look at their connections to a peer: it was withdrawn,
  * its cap was lowered, or (`dead`) its process is gone. */
 void upstream_sweep(struct upstream *upstream, struct peer *peer, bool dead);
+/* ... to fail what is no stream: its time is up. */
+void upstream_hurry(struct upstream *upstream, struct peer *peer);
 /* Take over the state, and refuse those who wait in vain. */
 void upstream_set_state(struct upstream *upstream,
     enum upstream_app_state state, uint32_t retry_ms, const char *text);

@@ -377,7 +377,9 @@ const struct conf_key conf_keys[] = {
 	{ .path = "apps.*.drain_timeout", .type = CONF_TYPE_DURATION,
 	    .max = DAY, .preset = "30s", IN(conf_app, drain_timeout_ms),
 	    .help = "Longest wait for the requests of a process that is to "
-		"stop." },
+		"stop. Then it gets the stop signal; one that was replaced and "
+		"has streams keeps these (stream_grace), and the proxy ends "
+		"its other requests." },
 	{ .path = "apps.*.min_uptime", .type = CONF_TYPE_DURATION,
 	    .max = DAY, .preset = "10s", IN(conf_app, min_uptime_ms),
 	    .help = "A process that ends sooner is restarted with a growing "

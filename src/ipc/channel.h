@@ -152,11 +152,20 @@ struct channel_announce {
 	struct addr addr;
 };
 
+enum channel_withdraw {
+	CHANNEL_WITHDRAW_DRAIN, /* what is open may come to its end */
+	CHANNEL_WITHDRAW_DEAD,  /* the process is dead, fail what is open */
+	/* Its time is up: if there are streams, fail all the rest. Comes after
+	 * the first. */
+	CHANNEL_WITHDRAW_LATE,
+};
+
 /* WITHDRAW, LEND, RECALL, DRAINED, RELEASED, QUIET: an instance. */
 struct channel_instance {
 	uint64_t instance;
-	uint32_t count; /* LEND, RECALL, RELEASED: slots; WITHDRAW: 1 = the
-			 * process is dead, fail what is open; else 0 */
+	/* LEND, RECALL, RELEASED: slots; WITHDRAW: enum channel_withdraw; else
+	 * 0 */
+	uint32_t count;
 };
 
 /* STUCK. For each connection once; the proxy never uses it again, so that only

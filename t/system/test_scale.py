@@ -127,6 +127,7 @@ def test_restart_all_that_fails_leaves_the_old_ones(daemon, port):
 EVENTS = """
 const http = require('http');
 const server = http.createServer((req, res) => {
+  if (req.url === '/never') return req.resume();
   if (req.url !== '/events') return res.end(process.pid + '\\n');
   res.writeHead(200, { 'Content-Type': 'text/event-stream' });
   const timer = setInterval(() => res.write('data: tick\\n\\n'), 50);
@@ -230,6 +231,25 @@ def test_websockets_are_closed_with_1001(daemon, port):
         assert client.at_eof(10), more
         client.close()
     wait_for(lambda: not alive(old), 10)
+
+
+def test_streams_outlive_requests_that_take_too_long(daemon, port):
+    """At drain_timeout the requests fail, and nothing else; restart is done
+    then, and streams have stream_grace as if there had been none."""
+    one, old = events(daemon, port, stream_grace="3s", drain_timeout="500ms")
+    stream, socket, late = Stream(port), websocket(port), Client(port)
+    late.request("POST", "/never", host="example.com", body=b"x")
+    wait_for(lambda: one.app("app")["in_flight"] == 3, 10)
+    one.ok("restart", "app", timeout=15)
+    assert late.response().status == 502
+    assert alive(old) and one.instances("app", "draining")[0]["pid"] == old
+    assert int(get(port, host="example.com").body) != old
+    assert stream.read(5)
+    assert socket.take(4) == GOING_AWAY and socket.at_eof(10)
+    stream.read_to_the_end()            # chunked, with its last chunk
+    wait_for(lambda: not alive(old), 10)
+    one.wait_log("stream grace")
+    assert "drain timeout" not in one.log()
 
 
 def test_stream_that_ends_lets_its_process_go(daemon, port):

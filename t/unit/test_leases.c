@@ -17,7 +17,7 @@
 struct seen {
 	uint32_t cap[2];      /* as announced, plus lent */
 	uint32_t recalled[2]; /* asked back, not yet released */
-	unsigned announced[2], withdrawn[2];
+	unsigned announced[2], withdrawn[2], hurried[2];
 	unsigned drained, quiet, lost;
 };
 
@@ -41,6 +41,8 @@ see_change(void *arg, unsigned side, enum channel_type type, uint64_t instance,
 		seen->cap[side] += count;
 	else if (type == CHANNEL_RECALL)
 		seen->recalled[side] += count;
+	else if (count == CHANNEL_WITHDRAW_LATE)
+		seen->hurried[side]++;
 	else
 		seen->withdrawn[side]++;
 }
@@ -225,6 +227,29 @@ START_TEST(quiet_when_nobody_has_more_than_streams)
 }
 END_TEST
 
+/* Only who has more than streams is told that the time is up. */
+START_TEST(late_where_requests_are)
+{
+	struct leases *leases = begin(CHANNEL_NO_CAP);
+
+	leases_join(leases, 1, true);
+	leases_hurry(leases, INSTANCE);
+	ck_assert_uint_eq(seen.hurried[0] + seen.hurried[1], 0);
+	ck_assert(leases_withdraw(leases, INSTANCE, false));
+	leases_quiet(leases, 0, INSTANCE);
+	leases_hurry(leases, INSTANCE);
+	ck_assert_uint_eq(seen.hurried[0], 0);
+	ck_assert_uint_eq(seen.hurried[1], 1);
+	leases_quiet(leases, 1, INSTANCE);
+	ck_assert_uint_eq(seen.quiet, 1);
+	leases_drained(leases, 0, INSTANCE);
+	leases_drained(leases, 1, INSTANCE);
+	leases_hurry(leases, INSTANCE);
+	ck_assert_uint_eq(seen.hurried[1], 1);
+	leases_free(&leases);
+}
+END_TEST
+
 START_TEST(nobody_knows_it)
 {
 	struct leases *leases = begin(CAP);
@@ -296,6 +321,7 @@ main(void)
 	tcase_add_test(tcase, last_words_count);
 	tcase_add_test(tcase, drained_when_both_say_so);
 	tcase_add_test(tcase, quiet_when_nobody_has_more_than_streams);
+	tcase_add_test(tcase, late_where_requests_are);
 	tcase_add_test(tcase, nobody_knows_it);
 	tcase_add_loop_test(tcase, never_above_the_cap, 0, 5);
 	suite_add_tcase(suite, tcase);
