@@ -15,7 +15,7 @@ def program(name="scalwsd"):
     """SCALWSD names it; else a build in this tree, else an installed one."""
     named = os.environ.get("SCALWSD")
     if named:
-        return str(Path(named).with_name(name))
+        return str(Path(named).resolve().with_name(name))
     for place in (TOP / "build" / name, TOP / name):
         if place.exists():
             return str(place)
