@@ -238,6 +238,7 @@ send_upstream_stats(void *arg, const struct registry_stats *stats)
 	message.errors = stats->errors;
 	message.in_flight = stats->in_flight;
 	message.queued = stats->queued;
+	message.oldest_wait_ms = stats->oldest_wait_ms;
 	message.connections = stats->connections;
 	channel_put_stats(&answering->proxy->out, CHANNEL_STATS, &message);
 	proxy_channel_send(answering->proxy);

@@ -74,6 +74,8 @@ counts_note(struct counts *counts, const struct channel_stats *stats)
 	to->accepted += stats->accepted;
 	to->in_flight += stats->in_flight;
 	to->queued += stats->queued;
+	if (stats->oldest_wait_ms > to->oldest_wait_ms)
+		to->oldest_wait_ms = stats->oldest_wait_ms;
 	to->connections += stats->connections;
 }
 
@@ -92,6 +94,7 @@ counts_add(struct counts *counts, const struct counts *more, bool past)
 		if (!past) {
 			stats.in_flight = one->in_flight;
 			stats.queued = one->queued;
+			stats.oldest_wait_ms = one->oldest_wait_ms;
 			stats.connections = one->connections;
 		}
 		counts_note(counts, &stats);

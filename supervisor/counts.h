@@ -19,6 +19,7 @@ struct count {
 	uint64_t requests, errors, accepted;
 	/* Now. */
 	uint64_t in_flight, queued, connections;
+	uint64_t oldest_wait_ms; /* no sum: of the one that waits longest */
 };
 
 /* Empty when all zero. */

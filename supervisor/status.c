@@ -162,6 +162,8 @@ app_object(
 	put_count(object, "errors", true, count->errors);
 	put_count(object, "in_flight", status->is_live, count->in_flight);
 	put_count(object, "queued", status->is_live, count->queued);
+	put_count(
+	    object, "oldest_wait_ms", status->is_live, count->oldest_wait_ms);
 	json_object_set_new(object, "restarts", json_integer(app->restarts));
 	json_object_set_new(object, "last_exit", text_or_null(app->last_exit));
 	json_object_set_new(object, "last_lines", last_lines(status, app));

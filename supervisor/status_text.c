@@ -57,6 +57,20 @@ seconds_of(const json_t *object, const char *key, char to[24])
 	return to;
 }
 
+/* Of milliseconds; "-": none. */
+static const char *
+wait_of(const json_t *object, char to[24])
+{
+	const json_t *value = json_object_get(object, "oldest_wait_ms");
+
+	if (json_integer_value(value) > 0)
+		snprintf(
+		    to, 24, "%.1fs", (double)json_integer_value(value) / 1000);
+	else
+		snprintf(to, 24, "-");
+	return to;
+}
+
 /* How long ago: "42s", "3m12s", "5h07m", "12d03h". */
 static const char *
 age_of(const json_t *object, char to[24])
@@ -87,14 +101,14 @@ age_of(const json_t *object, char to[24])
 static void
 put_row(const json_t *object, const char *first, struct strbuf *to)
 {
-	char age[24], pid[24], flight[24], queued[24], requests[24], errors[24],
-	    restarts[24], rss[24], cpu[24];
+	char age[24], pid[24], flight[24], queued[24], wait[24], requests[24],
+	    errors[24], restarts[24], rss[24], cpu[24];
 
 	strbuf_printf(to,
-	    "%-18s %-9s %7s %8s %6s %6s %10s %7s %8s %9s %8s  %s\n", first,
+	    "%-18s %-9s %7s %8s %6s %6s %6s %10s %7s %8s %9s %8s  %s\n", first,
 	    text_of(object, "state"), age_of(object, age),
 	    count_of(object, "pid", pid), count_of(object, "in_flight", flight),
-	    count_of(object, "queued", queued),
+	    count_of(object, "queued", queued), wait_of(object, wait),
 	    count_of(object, "requests", requests),
 	    count_of(object, "errors", errors),
 	    count_of(object, "restarts", restarts),
@@ -160,9 +174,9 @@ status_text_put(const json_t *root, struct strbuf *to)
 	    text_of(root, "version"), count_of(root, "pid", pid),
 	    age_of(root, age), count_of(proxy, "connections", connections));
 	strbuf_printf(to,
-	    "%-18s %-9s %7s %8s %6s %6s %10s %7s %8s %9s %8s  %s\n", "APP",
-	    "STATE", "SINCE", "PID", "FLIGHT", "QUEUE", "REQUESTS", "ERRORS",
-	    "RESTARTS", "RSS", "CPU", "LAST EXIT");
+	    "%-18s %-9s %7s %8s %6s %6s %6s %10s %7s %8s %9s %8s  %s\n", "APP",
+	    "STATE", "SINCE", "PID", "FLIGHT", "QUEUE", "WAIT", "REQUESTS",
+	    "ERRORS", "RESTARTS", "RSS", "CPU", "LAST EXIT");
 	put_row(proxy, "(proxy)", to);
 	for (size_t i = 0; i < json_array_size(apps); i++)
 		put_app(json_array_get(apps, i), to);

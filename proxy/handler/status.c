@@ -101,6 +101,7 @@ add_upstream(void *arg, const struct registry_stats *stats)
 		json_object_set_new(one, "name", json_string(stats->name));
 		json_object_set_new(one, "app", json_boolean(stats->is_app));
 		set_number(one, "queued", stats->queued);
+		set_number(one, "oldest_wait_ms", stats->oldest_wait_ms);
 		json_object_set_new(one, "instances", json_array());
 		json_array_append_new(upstreams, one);
 		return;

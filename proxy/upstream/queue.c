@@ -105,6 +105,19 @@ queue_peek(const struct queue *queue)
 }
 
 struct queue_node *
+queue_next_client(const struct queue *queue, const struct queue_node *node)
+{
+	struct list *next =
+	    node == NULL ? queue->ring.next : node->client->ring.next;
+	struct queue_client *client;
+
+	if (next == &queue->ring)
+		return NULL;
+	client = LIST_ENTRY(next, struct queue_client, ring);
+	return LIST_ENTRY(list_first(&client->nodes), struct queue_node, node);
+}
+
+struct queue_node *
 queue_pop(struct queue *queue)
 {
 	struct queue_node *node = queue_peek(queue);

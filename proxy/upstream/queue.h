@@ -39,6 +39,10 @@ void queue_push(struct queue *queue, struct queue_node *node, uint64_t client);
 struct queue_node *queue_pop(struct queue *queue);
 /* The next one, still in, or NULL. */
 struct queue_node *queue_peek(const struct queue *queue);
+/* Of each client the one that came first: after `node` (NULL: of the first
+ * client) that of the next one. NULL at the end. */
+struct queue_node *queue_next_client(
+    const struct queue *queue, const struct queue_node *node);
 /* Take it out wherever it stands. */
 void queue_remove(struct queue *queue, struct queue_node *node);
 

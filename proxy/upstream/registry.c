@@ -531,6 +531,7 @@ tell_upstream(struct upstream_registry *registry, struct upstream *upstream,
 	sum.requests = atomic_load(&upstream->past_requests);
 	sum.errors = atomic_load(&upstream->past_errors);
 	sum.queued = atomic_load(&upstream->n_waiting);
+	sum.oldest_wait_ms = (uint64_t)upstream_oldest_wait_ms(upstream);
 	/* The set is changed by threads that hold the registry's lock only. */
 	if (!upstream->is_app)
 		for (unsigned i = 0; i < upstream->set->n; i++)

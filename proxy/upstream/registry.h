@@ -151,7 +151,8 @@ struct registry_stats {
 	uint64_t requests; /* finished */
 	uint64_t errors;   /* of them 5xx, by us or by the app */
 	uint64_t in_flight;
-	uint64_t queued;      /* sum only: requests that wait */
+	uint64_t queued; /* sum only: requests that wait */
+	uint64_t oldest_wait_ms;
 	uint64_t connections; /* open to it, idle ones included */
 };
 typedef void registry_stats_cb(void *arg, const struct registry_stats *stats);

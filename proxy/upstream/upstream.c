@@ -272,7 +272,8 @@ upstream_enqueue(struct upstream *upstream, struct upstream_wait *wait,
 	enum pool_failure failure;
 	bool is_wanted = false;
 
-	wait->deadline_ms = clock_now_ms() + queue_timeout_ms;
+	wait->since_ms = clock_now_ms();
+	wait->deadline_ms = wait->since_ms + queue_timeout_ms;
 	wait->granted = NULL;
 	wait->uconn = NULL;
 	wait->fd = -1;
@@ -368,6 +369,23 @@ word_of_state(enum upstream_app_state state, bool has_peers_now)
 		break;
 	}
 	return "is stopped";
+}
+
+int64_t
+upstream_oldest_wait_ms(struct upstream *upstream)
+{
+	int64_t now_ms, since_ms;
+	struct queue_node *node = NULL;
+
+	if (!upstream_has_waiters(upstream))
+		return 0;
+	since_ms = now_ms = clock_now_ms();
+	pthread_mutex_lock(&upstream->lock);
+	while ((node = queue_next_client(&upstream->queue, node)) != NULL)
+		if (wait_of(node)->since_ms < since_ms)
+			since_ms = wait_of(node)->since_ms;
+	pthread_mutex_unlock(&upstream->lock);
+	return now_ms - since_ms;
 }
 
 bool

@@ -30,7 +30,7 @@ struct upstream_wait {
 	bool in_queue;
 	bool fresh; /* wants no kept connection */
 	struct worker *worker;
-	int64_t deadline_ms;
+	int64_t since_ms, deadline_ms; /* monotonic */
 	/* The answer, posted to the worker once it is out of the queue: a peer
 	 * (open and slot and in_flight are taken, and a reference is held), or
 	 * why there is none; or a uconn of that worker itself. */
@@ -101,6 +101,9 @@ struct upstream_wait *upstream_next(
 #define UPSTREAM_SAY_MAX 160
 unsigned upstream_say(struct upstream *upstream, enum pool_failure failure,
     char text[UPSTREAM_SAY_MAX]);
+/* How long who waits longest has waited; 0: nobody. Any thread; takes the lock.
+ */
+int64_t upstream_oldest_wait_ms(struct upstream *upstream);
 /* Is there a peer at all, busy or not? Any thread; takes the lock. */
 bool upstream_is_up(struct upstream *upstream);
 /* Is a peer capped, as far as this worker knows? Also true without peers. */

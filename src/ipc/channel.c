@@ -414,6 +414,7 @@ channel_put_stats(
 	frame_put_u64(out, message->errors);
 	frame_put_u64(out, message->in_flight);
 	frame_put_u64(out, message->queued);
+	frame_put_u64(out, message->oldest_wait_ms);
 	frame_put_u64(out, message->connections);
 	frame_put_u64(out, message->accepted);
 }
@@ -429,6 +430,7 @@ channel_get_stats(struct frame_in *in, struct channel_stats *message)
 	message->errors = frame_get_u64(in);
 	message->in_flight = frame_get_u64(in);
 	message->queued = frame_get_u64(in);
+	message->oldest_wait_ms = frame_get_u64(in);
 	message->connections = frame_get_u64(in);
 	message->accepted = frame_get_u64(in);
 	return finish(in, message->kind >= CHANNEL_STATS_END &&

@@ -37,7 +37,7 @@
 #include "src/base/compiler.h"
 #include "src/ipc/frame.h"
 
-#define CHANNEL_VERSION 2
+#define CHANNEL_VERSION 3
 #define CHANNEL_FD 3 /* in the proxy process */
 
 enum channel_type {
@@ -253,9 +253,10 @@ struct channel_stats {
 	uint64_t requests; /* finished */
 	uint64_t errors;   /* of them 5xx by us or by the app */
 	uint64_t in_flight;
-	uint64_t queued;      /* APP: requests that wait */
-	uint64_t connections; /* PROXY: clients now; INSTANCE: open to it */
-	uint64_t accepted;    /* PROXY: connections since start */
+	uint64_t queued;         /* APP: requests that wait */
+	uint64_t oldest_wait_ms; /* ... and how long the first of them has */
+	uint64_t connections;    /* PROXY: clients now; INSTANCE: open to it */
+	uint64_t accepted;       /* PROXY: connections since start */
 };
 
 /* Each put starts the frame itself; send it with frame_link_send. Each get

@@ -1,5 +1,6 @@
 """One-at-a-time processes that go on with what nobody waits for: replaced."""
 import os
+import re
 import time
 
 import pytest
@@ -116,13 +117,16 @@ def test_after_a_client_that_left_others_get_a_free_process(daemon, port):
 
 def test_after_a_client_that_left_others_wait_with_us(daemon, port):
     """In the queue, where status shows them and a time limit holds."""
-    one = daemon(one_app(BY_NAME["flask-sync"], port, queue_timeout="1s",
+    one = daemon(one_app(BY_NAME["flask-sync"], port, queue_timeout="3s",
                          abort_grace="60s", stop_timeout="1s"))
     one.wait_running("app")
     leave(one, port, "/slow?s=5")
     with Client(port) as client:
         client.request("GET", "/", host="example.com")
         wait_for(lambda: one.app("app")["queued"] == 1, 5)
+        first = one.app("app")["oldest_wait_ms"]
+        wait_for(lambda: one.app("app")["oldest_wait_ms"] > first, 3)
+        assert re.search(r"^app .* 1 +\d\.\ds ", one.ok("status"), re.M)
         answer = client.response()
         assert answer.status == 503 and answer.get("Retry-After")
     wait_for(lambda: get(port, host="example.com").status == 200, 20)

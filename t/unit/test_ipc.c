@@ -243,7 +243,7 @@ START_TEST(messages_are_whole_or_refused)
 	struct channel_drain drain = { 10000, 1 };
 	struct channel_query query = { 4 };
 	struct channel_stats stats = { 4, CHANNEL_STATS_APP, "api", 0, 1, 2, 3,
-		4, 5, 6 };
+		4, 5, 6, 7 };
 
 #define CHECK(name, type)                      \
 	channel_put_##name(&out, type, &name); \

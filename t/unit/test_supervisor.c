@@ -31,7 +31,8 @@ note(struct counts *counts, enum channel_stats_kind kind, const char *name,
 		.instance = instance,
 		.requests = requests,
 		.errors = 1,
-		.in_flight = 2 };
+		.in_flight = 2,
+		.oldest_wait_ms = requests };
 
 	counts_note(counts, &stats);
 }
@@ -64,6 +65,7 @@ START_TEST(counts_add_up)
 	found = counts_find(&one, CHANNEL_STATS_INSTANCE, "", 3);
 	ck_assert_uint_eq(found->requests, 203);
 	ck_assert_uint_eq(found->in_flight, 4);
+	ck_assert_uint_eq(found->oldest_wait_ms, 100);
 	found = counts_find(&one, CHANNEL_STATS_INSTANCE, "", 41);
 	ck_assert_uint_eq(found->requests, 0);
 	counts_keep(&one, is_no_instance, NULL);

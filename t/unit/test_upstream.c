@@ -37,6 +37,7 @@ pop_name(struct queue *queue)
 START_TEST(queue_is_fair_between_clients)
 {
 	struct queue queue;
+	struct queue_node *node = NULL;
 	struct item items[8];
 	/* Clients 7, 7, 7, 9, 9, 71: 71 shares a bucket with 7. */
 	static const uint64_t clients[] = { 7, 7, 7, 9, 9, 71 };
@@ -47,6 +48,15 @@ START_TEST(queue_is_fair_between_clients)
 		items[i].name = i;
 		queue_push(&queue, &items[i].node, clients[i]);
 	}
+	/* Of each client the oldest. */
+	for (int i = 0; i < 4; i++) {
+		node = queue_next_client(&queue, node);
+		if (i < 3)
+			ck_assert_int_eq(
+			    CONTAINER_OF(node, struct item, node)->name,
+			    order[i]);
+	}
+	ck_assert_ptr_null(node);
 	for (int i = 0; i < 6; i++) {
 		ck_assert_uint_eq(queue.count, 6 - (unsigned)i);
 		ck_assert_int_eq(pop_name(&queue), order[i]);
