@@ -426,11 +426,12 @@ const struct conf_key conf_keys[] = {
 	    .help = "Host that is asked for." },
 	{ .path = "apps.*.probe.status", .type = CONF_TYPE_NUMBER,
 	    .runtimes = CONF_FOR_PYTHON | CONF_FOR_NODE | CONF_FOR_COMMAND,
-	    .max = 599, .preset = "0", IN(conf_app, probe.status),
+	    .min = 200, .max = 599, .or_zero = true, .preset = "0",
+	    IN(conf_app, probe.status),
 	    .help = "The only status that is ready; 0 is any below 500." },
 	{ .path = "apps.*.watchdog", .type = CONF_TYPE_DURATION,
-	    .needs = CONF_NEEDS_APP_RESTART, .max = DAY, .preset = "0s",
-	    IN(conf_app, watchdog_ms),
+	    .needs = CONF_NEEDS_APP_RESTART, .min = 1 * SECONDS, .max = DAY,
+	    .or_zero = true, .preset = "0s", IN(conf_app, watchdog_ms),
 	    .help = "The app gets WATCHDOG_USEC and must send WATCHDOG=1 to "
 		"NOTIFY_SOCKET (sd_notify) at least so often; a process that "
 		"does not is replaced. 0 is no watchdog." },
@@ -490,11 +491,13 @@ const struct conf_key conf_keys[] = {
 		"that not all processes are due at once; 0 is never. PHP: of "
 		"all children together." },
 	{ .path = "apps.*.recycle.age", .type = CONF_TYPE_DURATION,
-	    .max = 24 * DAY, .preset = "0s", IN(conf_app, recycle.age_ms),
+	    .min = 1 * SECONDS, .max = 24 * DAY, .or_zero = true,
+	    .preset = "0s", IN(conf_app, recycle.age_ms),
 	    .help = "After this time, less up to a tenth by chance; 0 is "
 		"never." },
 	{ .path = "apps.*.recycle.memory", .type = CONF_TYPE_BYTES,
-	    .max = ANY_SIZE, .preset = "0", IN(conf_app, recycle.memory_bytes),
+	    .min = INT64_C(1) << 20, .max = ANY_SIZE, .or_zero = true, .preset = "0",
+	    IN(conf_app, recycle.memory_bytes),
 	    .help = "When it and all that it has started are larger (resident "
 		"memory); 0 is never." },
 	{ .path = "apps.*.idle_timeout", .type = CONF_TYPE_DURATION,
@@ -516,10 +519,12 @@ const struct conf_key conf_keys[] = {
 	    .preset_text = "LOG_DIRECTORY/NAME.log", IN(conf_app, log.file),
 	    .help = "File." },
 	{ .path = "apps.*.log.max_bytes", .type = CONF_TYPE_BYTES,
-	    .max = ANY_SIZE, .preset = "32M", IN(conf_app, log.max_bytes),
+	    .min = 4096, .max = ANY_SIZE, .or_zero = true, .preset = "32M",
+	    IN(conf_app, log.max_bytes),
 	    .help = "Size at which it is rotated; 0 is never." },
 	{ .path = "apps.*.log.max_age", .type = CONF_TYPE_DURATION,
-	    .max = 3650 * DAY, .preset = "0s", IN(conf_app, log.max_age_ms),
+	    .min = 1 * SECONDS, .max = 3650 * DAY, .or_zero = true,
+	    .preset = "0s", IN(conf_app, log.max_age_ms),
 	    .help = "Age at which it is rotated, and from which rotated files "
 		"are removed; looked at when the app prints something. 0 is "
 		"never." },

@@ -94,26 +94,25 @@ put_range(struct strbuf *to, const struct conf_key *key)
 {
 	switch (key->type) {
 	case CONF_TYPE_NUMBER:
-		strbuf_printf(to, "Range: %" PRId64 " to %" PRId64 ".\n",
-		    key->min, key->max);
-		return;
+		strbuf_printf(
+		    to, "Range: %" PRId64 " to %" PRId64, key->min, key->max);
+		break;
 	case CONF_TYPE_BYTES:
 		strbuf_add_text(to, "Range: ");
 		conf_number_put_bytes(to, (uint64_t)key->min);
 		strbuf_add_text(to, " to ");
 		conf_number_put_bytes(to, (uint64_t)key->max);
-		strbuf_add_text(to, ".\n");
-		return;
+		break;
 	case CONF_TYPE_DURATION:
 		strbuf_add_text(to, "Range: ");
 		conf_number_put_duration(to, key->min);
 		strbuf_add_text(to, " to ");
 		conf_number_put_duration(to, key->max);
-		strbuf_add_text(to, ".\n");
-		return;
+		break;
 	default:
 		return;
 	}
+	strbuf_add_text(to, key->or_zero ? ", or 0.\n" : ".\n");
 }
 
 static void

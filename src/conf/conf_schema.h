@@ -62,6 +62,7 @@ struct conf_key {
 	unsigned runtimes; /* CONF_FOR_...; 0 means all */
 	unsigned required; /* CONF_FOR_...: those that cannot do without */
 	int64_t min, max;  /* of the number, bytes or ms; of texts the length */
+	bool or_zero;      /* below min, 0 is possible too: it switches off */
 	const char *preset;      /* as in the file, without quotes; or NULL */
 	const char *preset_text; /* for the manual, when it is worked out */
 	const char *const *choices; /* NULL-terminated */

@@ -62,16 +62,29 @@ read_bool(struct conf_walk *walk, const struct conf_key *key,
 	return 0;
 }
 
+static bool
+is_in_range(const struct conf_key *key, int64_t value)
+{
+	return (value >= key->min && value <= key->max) ||
+	       (key->or_zero && value == 0);
+}
+
+static const char *
+or_zero(const struct conf_key *key)
+{
+	return key->or_zero ? ", and is not 0" : "";
+}
+
 static int
 read_number(struct conf_walk *walk, const struct conf_key *key,
     const struct conf_node *node, void *object)
 {
 	if (node->type != CONF_NODE_INT)
 		return refuse_type(walk, node, "an integer");
-	if (node->number < key->min || node->number > key->max)
+	if (!is_in_range(key, node->number))
 		return conf_walk_error(walk, node,
-		    "%" PRId64 " is outside of %" PRId64 " to %" PRId64,
-		    node->number, key->min, key->max);
+		    "%" PRId64 " is outside of %" PRId64 " to %" PRId64 "%s",
+		    node->number, key->min, key->max, or_zero(key));
 	store_number(key, object, node->number);
 	return 0;
 }
@@ -93,12 +106,13 @@ read_bytes(struct conf_walk *walk, const struct conf_key *key,
 		    "\"%.*s\" is no size; it is written as in \"64K\", "
 		    "\"16M\", \"2G\"",
 		    SHOWN, node->text);
-	if (value < (uint64_t)key->min || value > (uint64_t)key->max) {
+	if (value > INT64_MAX || !is_in_range(key, (int64_t)value)) {
 		conf_number_put_bytes(&range, (uint64_t)key->min);
 		strbuf_add_text(&range, " to ");
 		conf_number_put_bytes(&range, (uint64_t)key->max);
 		result = conf_walk_error(walk, node,
-		    "%" PRIu64 " bytes is outside of %s", value, range.ptr);
+		    "%" PRIu64 " bytes is outside of %s%s", value, range.ptr,
+		    or_zero(key));
 		strbuf_free(&range);
 		return result;
 	}
@@ -125,15 +139,15 @@ read_duration(struct conf_walk *walk, const struct conf_key *key,
 		    "\"%.*s\" is no time; it is written as in \"500ms\", "
 		    "\"5s\", \"2m\", \"1h\"",
 		    SHOWN, node->text);
-	if (value >= key->min && value <= key->max) {
+	if (is_in_range(key, value)) {
 		store_number(key, object, value);
 		return 0;
 	}
 	conf_number_put_duration(&range, key->min);
 	strbuf_add_text(&range, " to ");
 	conf_number_put_duration(&range, key->max);
-	result = conf_walk_error(walk, node, "\"%.*s\" is outside of %s", SHOWN,
-	    node->text, range.ptr);
+	result = conf_walk_error(walk, node, "\"%.*s\" is outside of %s%s",
+	    SHOWN, node->text, range.ptr, or_zero(key));
 	strbuf_free(&range);
 	return result;
 }

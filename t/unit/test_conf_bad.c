@@ -390,6 +390,23 @@ static const struct {
 	{ USER APP(COMMAND "umask = \"1777\";"), "apps.a.umask: \"1777\" is" },
 	{ USER APP(COMMAND "nice = 20;"),
 	    "apps.a.nice: 20 is outside of -20 to 19" },
+	{ USER APP(COMMAND "probe = { status = 199; };"),
+	    "scalws.conf:2: apps.a.probe.status: 199 is outside of 200 to 599, "
+	    "and is not 0" },
+	{ USER APP(COMMAND "probe = { status = 600; };"),
+	    "apps.a.probe.status: 600 is outside of 200 to 599" },
+	{ USER APP(COMMAND "probe = { status = -1; };"),
+	    "apps.a.probe.status: -1 is outside of" },
+	{ USER APP(COMMAND "watchdog = \"1ms\";"),
+	    "scalws.conf:2: apps.a.watchdog: \"1ms\" is outside of 1s to 1d, "
+	    "and is not 0" },
+	{ USER APP(COMMAND "recycle = { memory = \"1\"; };"),
+	    "scalws.conf:2: apps.a.recycle.memory: 1 bytes is outside of 1M to "
+	    "1024T, and is not 0" },
+	{ USER APP(COMMAND "recycle = { age = \"999ms\"; };"),
+	    "apps.a.recycle.age: \"999ms\" is outside of 1s to 24d" },
+	{ USER APP(COMMAND "log = { max_bytes = 10; };"),
+	    "apps.a.log.max_bytes: 10 bytes is outside of 4K to 1024T" },
 	{ USER APP(COMMAND "stop_signal = \"FOO\";"),
 	    "apps.a.stop_signal: \"FOO\" is none of TERM" },
 	{ USER APP(COMMAND "limits = { files = 5; };"),
