@@ -153,6 +153,7 @@ say_unavailable(struct gate *gate, enum pool_failure failure)
 		log_info("r=%s upstream=%s 503: %s", request_id(request).ptr,
 		    gate->route->name, word_of(failure));
 	request->why = word_of(failure);
+	upstream_count_refused(gate->route->upstream);
 	gate_forget(gate);
 	response_error(request, 503, (struct str){ line, (size_t)len }, text);
 }
@@ -180,6 +181,7 @@ say_unreachable(struct gate *gate, enum pool_failure failure)
 		    request_id(request).ptr, gate->route->name,
 		    (int)request->method.len, request->method.ptr,
 		    (int)target.len, target.ptr, word_of(failure), gate->tries);
+	upstream_count_refused(gate->route->upstream);
 	gate_refuse(gate, failure == POOL_CONNECT_TIMEOUT ? 504 : 502,
 	    word_of(failure));
 }
@@ -335,7 +337,9 @@ gate_failed(struct gate *gate, const struct uconn *uconn,
 	/* Before the client can know of it and ask again. */
 	if (failure == EXCHANGE_CLOSED || failure == EXCHANGE_TRUNCATED)
 		peer_broke_off(mine->peer, clock_now_ms());
-	peer_count(mine->peer, gate->gateway->worker->index, true);
+	/* A request that is repeated is counted where it ends. */
+	if (!again)
+		peer_count(mine->peer, gate->gateway->worker->index, true);
 	gate_drop_attempt(gate);
 	pool_close(gate->gateway->worker->slots[WORKER_POOL], &mine,
 	    failure == EXCHANGE_CLOSED && !end.was_kept);

@@ -141,7 +141,7 @@ peer_is_replaced(const struct peer *peer)
 	       !atomic_load_explicit(&peer->crashed, memory_order_relaxed);
 }
 
-/* A request on it ended. In the worker's thread. */
+/* A request on it ended, and is not repeated. In the worker's thread. */
 static inline void
 peer_count(struct peer *peer, unsigned worker, bool is_error)
 {

@@ -111,8 +111,6 @@ note_connect_failure(struct pool *pool, struct peer *peer,
 					     "%s",
 	    peer->upstream->name, peer->text,
 	    failure == POOL_TLS_FAILED ? "TLS handshake" : "connect", why);
-	if (peer->is_remote)
-		peer_count(peer, pool->worker->index, true);
 }
 
 /* ---- waiting ---- */

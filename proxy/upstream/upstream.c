@@ -371,6 +371,13 @@ word_of_state(enum upstream_app_state state, bool has_peers_now)
 	return "is stopped";
 }
 
+void
+upstream_count_refused(struct upstream *upstream)
+{
+	atomic_fetch_add(&upstream->past_requests, 1);
+	atomic_fetch_add(&upstream->past_errors, 1);
+}
+
 int64_t
 upstream_oldest_wait_ms(struct upstream *upstream)
 {

@@ -59,8 +59,8 @@ struct upstream {
 	unsigned users;        /* routes; under the registry's lock */
 	struct list node;      /* of the registry; under its lock */
 	_Atomic unsigned refs; /* registry and peers */
-	_Atomic uint64_t past_requests,
-	    past_errors; /* of peers that are gone */
+	/* Of peers that are gone, and refused before any peer had them. */
+	_Atomic uint64_t past_requests, past_errors;
 
 	_Atomic unsigned n_waiting; /* = queue.count, for a look without lock */
 	pthread_mutex_t lock;
@@ -101,6 +101,8 @@ struct upstream_wait *upstream_next(
 #define UPSTREAM_SAY_MAX 160
 unsigned upstream_say(struct upstream *upstream, enum pool_failure failure,
     char text[UPSTREAM_SAY_MAX]);
+/* A request ended with 5xx without having been asked of a peer. Any thread. */
+void upstream_count_refused(struct upstream *upstream);
 /* How long who waits longest has waited; 0: nobody. Any thread; takes the lock.
  */
 int64_t upstream_oldest_wait_ms(struct upstream *upstream);

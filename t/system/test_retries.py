@@ -19,9 +19,16 @@ def serve(daemon, port, *addresses, **keys):
     return daemon({
         "workers": 1, "log_level": "info",
         "sites": [{"listen": [f"127.0.0.1:{port}"],
-                   "routes": [{"path": "*", "upstream": "u"}]}],
+                   "routes": [{"path": "/status", "status": True},
+                              {"path": "*", "upstream": "u"}]}],
         "upstreams": {"u": {"peers": [{"address": a} for a in addresses],
                             **keys}}})
+
+
+def counted(port):
+    """Requests and errors of the upstream: those of clients, not tries."""
+    one, = get(port, "/status").json()["upstreams"]
+    return one["requests"], one["errors"]
 
 
 class Stale(Origin):
@@ -69,6 +76,7 @@ def test_stale_connection(daemon, port, method):
         assert get(port, "/x", method, body=body).status == 200
         assert origin.bodies("/x") == [body or b""] * 2
         assert origin.connections == 2
+        assert counted(port) == (2, 0)
 
 
 def test_several_stale_connections(daemon, port):
@@ -162,6 +170,7 @@ def test_second_try_fails_too(daemon, port):
         warm(port)
         assert get(port, "/x").status == 502
         assert origin.bodies("/x") == [b"", b""]
+        assert counted(port) == (2, 1)
 
 
 def test_streamed_body_is_not_repeated(daemon, port):

@@ -129,6 +129,8 @@ def test_after_a_client_that_left_others_wait_with_us(daemon, port):
         assert re.search(r"^app .* 1 +\d\.\ds ", one.ok("status"), re.M)
         answer = client.response()
         assert answer.status == 503 and answer.get("Retry-After")
+    assert one.app("app")["errors"] == 1        # though no process had it
+    assert not one.app("app")["instances"][0]["errors"]
     wait_for(lambda: get(port, host="example.com").status == 200, 20)
 
 
