@@ -323,6 +323,7 @@ leases_leave(struct leases *leases, unsigned side)
 		lease->lost += slots;
 		leases->ops->lost(leases->arg, lease);
 	}
+	balance_all(leases);
 }
 
 /* ---- instances come and go ---- */
@@ -417,6 +418,16 @@ leases_released(
 	at->slots = slots < at->slots ? at->slots - slots : 0;
 	at->recalled = slots < at->recalled ? at->recalled - slots : 0;
 	balance(leases, lease->announce.app);
+}
+
+void
+leases_left(struct leases *leases, unsigned side, uint64_t instance,
+    uint64_t connections)
+{
+	struct lease *lease = find(leases, instance);
+
+	if (lease != NULL && lease->sides[side].slots > connections)
+		lease->sides[side].slots = (uint32_t)connections;
 }
 
 void

@@ -77,6 +77,10 @@ void leases_quiet(struct leases *leases, unsigned side, uint64_t instance);
 void leases_released(
     struct leases *leases, unsigned side, uint64_t instance, uint32_t slots);
 void leases_want(struct leases *leases, unsigned side, const char *app);
+/* It ends with so many connections open to the instance: it uses no more slots
+ * than that, whatever was lent to it since. Before leases_leave. */
+void leases_left(struct leases *leases, unsigned side, uint64_t instance,
+    uint64_t connections);
 
 /* So many lost slots of it are free. */
 void leases_found(struct leases *leases, uint64_t instance, uint32_t slots);

@@ -1,28 +1,38 @@
 /*
  * Finds out when the connections that a dead proxy had to an instance are gone
- * at the instance's end too: the kernel lists unix sockets with the path they
- * were accepted at. Told by proxy_proc.c, which leases the slots anew.
- * Ends nothing.
+ * at the instance's end too: the kernel (sock_diag(7)) lists unix sockets with
+ * the path they were accepted at, and whether their other end is closed.
+ * Told by proxy_proc.c, which leases the slots anew. Ends nothing.
  */
 #include "supervisor/lost_slots.h"
 
 #include <event2/event.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <linux/sock_diag.h>
+#include <linux/unix_diag.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "src/base/clock.h"
+#include "src/base/compiler.h"
 #include "src/base/list.h"
 #include "src/base/log.h"
 #include "src/base/mem.h"
-#include "src/base/str.h"
 
 #define LOOK_MS 20
-/* An instance on a port cannot be looked at: its slots are lost this long. */
+/* An instance on a port, or any where the kernel tells nothing, cannot be
+ * looked at: its slots are lost this long. */
 #define BLIND_MS 5000
 #define WARN_MS 5000
-#define LISTENS 0x10000 /* __SO_ACCEPTCON in /proc/net/unix */
+#define ESTABLISHED 1 /* TCP_ESTABLISHED and TCP_LISTEN, of unix sockets too \
+		       */
+#define LISTENS 10
+#define BOTH_WAYS                                                  \
+	3 /* RCV_SHUTDOWN | SEND_SHUTDOWN: the other end is closed \
+	   */
 
 struct watched {
 	struct list node;
@@ -31,9 +41,7 @@ struct watched {
 	uint32_t slots; /* still lost */
 	int64_t since_ms;
 	bool warned;
-	bool known;       /* `inodes` are those that count */
-	uint64_t *inodes; /* of the instance's ends, open when it began */
-	size_t n_inodes;
+	size_t open; /* of the last look */
 };
 
 struct lost_slots {
@@ -41,12 +49,6 @@ struct lost_slots {
 	struct event *timer;
 	lost_slots_cb *on_found;
 	void *arg;
-};
-
-/* One accepted unix socket. */
-struct seen {
-	uint64_t inode; /* 0: nobody has accepted it yet */
-	const char *path;
 };
 
 static void on_look(evutil_socket_t fd, short what, void *arg);
@@ -67,7 +69,6 @@ static void
 forget(struct watched *watched)
 {
 	list_remove(&watched->node);
-	mem_free(watched->inodes);
 	mem_free(watched);
 }
 
@@ -109,72 +110,125 @@ lost_slots_watch(struct lost_slots *lost, uint64_t instance,
 	look_later(lost);
 }
 
-/* Num RefCount Protocol Flags Type St Inode Path */
-static bool
-read_line(char *line, struct seen *seen)
-{
-	unsigned long flags;
-	unsigned long long inode;
-	int at = 0;
-
-	if (sscanf(line, "%*s %*s %*s %lx %*s %*s %llu %n", &flags, &inode,
-		&at) != 2 ||
-	    at == 0 || line[at] != '/' || (flags & LISTENS) != 0)
-		return false;
-	line[strcspn(line, "\n")] = '\0';
-	seen->inode = inode;
-	seen->path = line + at;
-	return true;
-}
-
 /* ---- one look ---- */
 
-static void
-add_inode(struct watched *watched, uint64_t inode)
+/* All unix sockets, please. -1: the kernel cannot be asked. */
+static int
+ask(void)
 {
-	watched->inodes = mem_realloc(
-	    watched->inodes, watched->n_inodes + 1, sizeof(*watched->inodes));
-	watched->inodes[watched->n_inodes++] = inode;
+	struct {
+		struct nlmsghdr head;
+		struct unix_diag_req wanted;
+	} message = {
+		.head = { .nlmsg_len = sizeof(message),
+		    .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+		    .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP },
+		.wanted = { .sdiag_family = AF_UNIX,
+		    .udiag_states = 1 << ESTABLISHED | 1 << LISTENS,
+		    .udiag_show = UDIAG_SHOW_NAME | UDIAG_SHOW_ICONS },
+	};
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+
+	if (fd != -1 &&
+	    send(fd, &message, sizeof(message), 0) != sizeof(message)) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
 }
 
 static bool
-has_inode(const struct watched *watched, uint64_t inode)
+is_at(const struct watched *watched, const struct rtattr *name)
 {
-	for (size_t i = 0; i < watched->n_inodes; i++)
-		if (watched->inodes[i] == inode)
-			return true;
-	return false;
+	const char *path = watched->addr.u.un.sun_path;
+	size_t len = strlen(path);
+
+	/* The kernel's text may or may not have its zero. */
+	return watched->addr.u.sa.sa_family == AF_UNIX &&
+	       RTA_PAYLOAD(name) >= len && RTA_PAYLOAD(name) <= len + 1 &&
+	       memcmp(RTA_DATA(name), path, len) == 0;
 }
 
-/* How many of `watched` are still open. One that nobody has accepted has no
- * number yet: until it has, nothing is decided. */
+/* Of those that nobody has accepted yet: the other ends' numbers, 0: closed. */
 static size_t
-count_open(FILE *file, struct watched *watched)
+count_unaccepted(const struct rtattr *icons)
 {
-	char line[512];
-	struct seen seen;
-	size_t open = 0, waiting = 0;
+	const char *at = RTA_DATA(icons);
+	size_t n = 0;
 
-	if (!watched->known)
-		watched->n_inodes = 0;
-	rewind(file);
-	while (fgets(line, sizeof(line), file) != NULL) {
-		if (!read_line(line, &seen) ||
-		    strcmp(seen.path, watched->addr.u.un.sun_path) != 0)
-			continue;
-		if (seen.inode == 0)
-			waiting++;
-		else if (!watched->known)
-			add_inode(watched, seen.inode);
-		else
-			open += has_inode(watched, seen.inode);
+	for (size_t left = RTA_PAYLOAD(icons); left >= sizeof(uint32_t);
+	     left -= sizeof(uint32_t), at += sizeof(uint32_t)) {
+		uint32_t inode;
+
+		memcpy(&inode, at, sizeof(inode));
+		n += inode == 0;
 	}
-	if (watched->known)
-		return open;
-	if (waiting > 0)
-		return SIZE_MAX;
-	watched->known = true;
-	return watched->n_inodes;
+	return n;
+}
+
+/* Counts what nobody speaks to any more. */
+static void
+count_one(struct lost_slots *lost, const struct nlmsghdr *head)
+{
+	const struct unix_diag_msg *message = NLMSG_DATA(head);
+	const struct rtattr *at = (const struct rtattr *)(message + 1),
+			    *name = NULL;
+	size_t left = head->nlmsg_len - NLMSG_LENGTH(sizeof(*message)), n = 0;
+	struct list *node;
+
+	for (; RTA_OK(at, left); at = RTA_NEXT(at, left)) {
+		if (at->rta_type == UNIX_DIAG_NAME)
+			name = at;
+		else if (at->rta_type == UNIX_DIAG_ICONS)
+			n += count_unaccepted(at);
+		else if (at->rta_type == UNIX_DIAG_SHUTDOWN &&
+			 message->udiag_state == ESTABLISHED &&
+			 RTA_PAYLOAD(at) > 0)
+			n += *(const uint8_t *)RTA_DATA(at) == BOTH_WAYS;
+	}
+	if (name == NULL || n == 0)
+		return;
+	LIST_FOREACH(node, &lost->all)
+	{
+		struct watched *watched =
+		    LIST_ENTRY(node, struct watched, node);
+
+		watched->open += is_at(watched, name) ? n : 0;
+	}
+}
+
+/* False: the kernel did not tell all. */
+static bool
+count_open(struct lost_slots *lost)
+{
+	static _Alignas(struct nlmsghdr) char answer[32768];
+	struct list *node;
+	int fd = ask();
+	bool is_done = false;
+	ssize_t n = 0;
+
+	LIST_FOREACH(node, &lost->all)
+	LIST_ENTRY(node, struct watched, node)->open = 0;
+	while (fd != -1 && !is_done &&
+	       (n = recv(fd, answer, sizeof(answer), 0)) > 0) {
+		const struct nlmsghdr *head = (const void *)answer;
+		size_t left = (size_t)n;
+
+		for (; NLMSG_OK(head, left) && n > 0;
+		     head = NLMSG_NEXT(head, left)) {
+			if (head->nlmsg_type == NLMSG_ERROR)
+				n = 0;
+			else if (head->nlmsg_type == NLMSG_DONE)
+				is_done = true;
+			else if (head->nlmsg_type == SOCK_DIAG_BY_FAMILY)
+				count_one(lost, head);
+		}
+		if (n == 0)
+			break;
+	}
+	if (fd != -1)
+		close(fd);
+	return is_done;
 }
 
 static void
@@ -189,16 +243,15 @@ warn_once(struct watched *watched, int64_t now_ms)
 }
 
 static void
-look_at(struct lost_slots *lost, struct watched *watched, FILE *file)
+look_at(struct lost_slots *lost, struct watched *watched, bool is_told)
 {
 	int64_t now_ms = clock_now_ms();
-	size_t open = watched->slots;
+	size_t open = watched->open;
 	uint32_t found;
 
-	if (file == NULL || watched->addr.u.sa.sa_family != AF_UNIX)
-		open = now_ms - watched->since_ms < BLIND_MS ? open : 0;
-	else
-		open = count_open(file, watched);
+	if (!is_told || watched->addr.u.sa.sa_family != AF_UNIX)
+		open =
+		    now_ms - watched->since_ms < BLIND_MS ? watched->slots : 0;
 	if (open > 0)
 		warn_once(watched, now_ms);
 	if (open >= watched->slots)
@@ -212,7 +265,7 @@ static void
 on_look(evutil_socket_t fd, short what, void *arg)
 {
 	struct lost_slots *lost = arg;
-	FILE *file = fopen("/proc/net/unix", "re");
+	bool is_told = count_open(lost);
 	struct list *node, *after;
 
 	LIST_FOREACH_SAFE(node, after, &lost->all)
@@ -220,12 +273,10 @@ on_look(evutil_socket_t fd, short what, void *arg)
 		struct watched *watched =
 		    LIST_ENTRY(node, struct watched, node);
 
-		look_at(lost, watched, file);
+		look_at(lost, watched, is_told);
 		if (watched->slots == 0)
 			forget(watched);
 	}
-	if (file != NULL)
-		fclose(file);
 	if (!list_is_empty(&lost->all))
 		look_later(lost);
 }

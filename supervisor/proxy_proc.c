@@ -220,8 +220,12 @@ static void
 on_stats(struct proxy_gen *gen, const struct channel_stats *stats, void *arg)
 {
 	struct proxy_proc *proxy = arg;
+	unsigned side = side_of(proxy, gen);
 
-	proxy_counts_hear(proxy->counts, side_of(proxy, gen), stats);
+	proxy_counts_hear(proxy->counts, side, stats);
+	if (stats->query == 0 && stats->kind == CHANNEL_STATS_INSTANCE)
+		leases_left(
+		    proxy->leases, side, stats->instance, stats->connections);
 }
 
 /* The one that serves has ended unasked. */

@@ -246,7 +246,7 @@ enum channel_stats_kind {
 };
 
 struct channel_stats {
-	uint32_t query;
+	uint32_t query; /* 0: unasked, the last before it ends */
 	uint32_t kind;
 	const char *name;
 	uint64_t instance;

@@ -182,6 +182,31 @@ START_TEST(last_words_count)
 }
 END_TEST
 
+START_TEST(what_was_lent_too_late_is_not_lost)
+{
+	struct leases *leases = begin(CAP);
+
+	leases_join(leases, 1, false);
+	leases_set_main(leases, 1);
+	release_some(leases, 0, 1);
+	/* It waits no more, and ends before it reads what it is lent. */
+	leases_want(leases, 0, "app");
+	release_some(leases, 1, 1);
+	ck_assert_uint_eq(seen.cap[0], CAP);
+	leases_end(leases, 0);
+	leases_left(leases, 0, INSTANCE, 1);
+	leases_left(leases, 0, INSTANCE, 2); /* cannot grow again */
+	leases_left(leases, 0, INSTANCE + 1, 0);
+	leases_leave(leases, 0);
+	ck_assert_uint_eq(seen.lost, 1);
+	ck_assert_uint_eq(seen.cap[1], CAP - 1);
+	leases_found(leases, INSTANCE, 1);
+	ck_assert_uint_eq(seen.cap[1], CAP);
+	ck_assert(leases_are_simple(leases, 1));
+	leases_free(&leases);
+}
+END_TEST
+
 START_TEST(drained_when_both_say_so)
 {
 	struct leases *leases = begin(CHANNEL_NO_CAP);
@@ -319,6 +344,7 @@ main(void)
 	tcase_add_test(tcase, who_waits_at_the_old_one_is_lent_a_slot);
 	tcase_add_test(tcase, slots_of_the_dead_are_lost_until_found);
 	tcase_add_test(tcase, last_words_count);
+	tcase_add_test(tcase, what_was_lent_too_late_is_not_lost);
 	tcase_add_test(tcase, drained_when_both_say_so);
 	tcase_add_test(tcase, quiet_when_nobody_has_more_than_streams);
 	tcase_add_test(tcase, late_where_requests_are);
