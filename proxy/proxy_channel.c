@@ -520,9 +520,10 @@ on_frames(evutil_socket_t fd, short what, void *arg)
 		taken = take(proxy, &proxy->in);
 		frame_done(&proxy->in);
 		if (taken == -1) {
-			log_error("channel: message %u is malformed or out of "
-				  "order",
-			    proxy->in.type);
+			log_error("scalwsd sent its proxy a wrong message (%s, "
+				  "number %u), a defect of ours: another proxy "
+				  "takes over",
+			    channel_type_name(proxy->in.type), proxy->in.type);
 			lose_supervisor(proxy, 1);
 		}
 	}

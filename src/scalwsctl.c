@@ -5,10 +5,13 @@
  */
 #include <errno.h>
 #include <getopt.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -223,17 +226,60 @@ show_lines(char *text, size_t *len, int *code)
 	return done;
 }
 
+/* SIGINT and SIGTERM come out of a descriptor from now on; -1: they do not. */
 static int
-show_answer(int fd)
+catch_signals(void)
 {
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	return sigprocmask(SIG_BLOCK, &set, NULL) == -1
+		   ? -1
+		   : signalfd(-1, &set, SFD_CLOEXEC);
+}
+
+/* Wait for more of the answer. Who is interrupted hears that his command is
+ * not, and we end by that signal. */
+static void
+wait_for_more(int fd, int signals, const char *verb)
+{
+	struct pollfd polls[] = { { fd, POLLIN, 0 }, { signals, POLLIN, 0 } };
+	struct signalfd_siginfo caught;
+	sigset_t set;
+
+	if (poll(polls, 2, -1) <= 0 || (polls[1].revents & POLLIN) == 0 ||
+	    read(signals, &caught, sizeof(caught)) != sizeof(caught))
+		return;
+	fflush(stdout);
+	fprintf(stderr,
+	    "scalwsctl: interrupted; scalwsd goes on with the %s, see: "
+	    "scalwsctl status\n",
+	    verb);
+	sigemptyset(&set);
+	sigaddset(&set, (int)caught.ssi_signo);
+	signal((int)caught.ssi_signo, SIG_DFL);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	raise((int)caught.ssi_signo);
+}
+
+/* `goes_on`: what was asked for does not end with us. */
+static int
+show_answer(int fd, const char *verb, bool goes_on)
+{
+	int signals = goes_on ? catch_signals() : -1;
 	char *text = mem_alloc(ANSWER_LINE_MAX);
 	int code = CONTROL_UNREACHABLE;
 	size_t len = 0;
 	bool done = false;
 
 	while (!done && len < ANSWER_LINE_MAX) {
-		ssize_t n = read(fd, text + len, ANSWER_LINE_MAX - len);
+		ssize_t n;
 
+		if (signals != -1)
+			wait_for_more(fd, signals, verb);
+		n = read(fd, text + len, ANSWER_LINE_MAX - len);
 		if (n == -1 && errno == EINTR)
 			continue;
 		if (n <= 0)
@@ -247,8 +293,22 @@ show_answer(int fd)
 	if (!done)
 		fprintf(stderr, "scalwsctl: scalwsd went away before it was "
 				"done\n");
+	fd_close(&signals);
 	mem_free(text);
 	return code;
+}
+
+/* Something that scalwsd does, and that takes its time? */
+static bool
+is_long(const char *verb)
+{
+	static const char *const verbs[] = { "start", "stop", "restart",
+		"scale", "reload", "upgrade" };
+
+	for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
+		if (strcmp(verb, verbs[i]) == 0)
+			return true;
+	return false;
 }
 
 static int
@@ -283,7 +343,8 @@ ask(const struct invocation *invocation)
 	if (fd != -1) {
 		if (send(fd, request.ptr, request.len, MSG_NOSIGNAL) ==
 		    (ssize_t)request.len)
-			code = show_answer(fd);
+			code = show_answer(
+			    fd, verb, is_long(verb) && !invocation->dry);
 		else
 			fprintf(stderr,
 			    "scalwsctl: scalwsd does not listen: "

@@ -336,8 +336,19 @@ app_number(const struct app *app)
 	return app->scale != 0 ? app->scale : app->conf->processes;
 }
 
-/* Of those that are wanted the one that is missed least: the oldest of those
- * that do not serve, else the oldest. */
+/* One that does not serve, before one that does; then the younger one, because
+ * it has less in its caches. */
+static bool
+is_missed_less(const struct instance *one, const struct instance *other)
+{
+	bool serves = one->state == INSTANCE_RUNNING;
+
+	if (serves != (other->state == INSTANCE_RUNNING))
+		return !serves;
+	return one->ready_at_ms >= other->ready_at_ms;
+}
+
+/* Of those that are wanted the one that is missed least. */
 static struct instance *
 find_spare(const struct app *app)
 {
@@ -351,8 +362,7 @@ find_spare(const struct app *app)
 
 		if (!instance->wanted)
 			continue;
-		if (spare == NULL || (spare->state == INSTANCE_RUNNING &&
-					 instance->state != INSTANCE_RUNNING))
+		if (spare == NULL || is_missed_less(instance, spare))
 			spare = instance;
 	}
 	return spare;

@@ -325,7 +325,8 @@ logs(struct control_client *client, const struct control_request *request)
 	if (str_to_u64(str_of(request->args[1]), LOG_TAIL_MAX, &lines) == -1 ||
 	    str_to_u64(str_of(request->args[2]), 1, &follow) == -1) {
 		control_printf(client, 'e',
-		    "the number of lines must be at most %d", LOG_TAIL_MAX);
+		    "\"%.40s\" is no number of lines: 0 to %d are possible",
+		    request->args[1], LOG_TAIL_MAX);
 		control_end(client, CONTROL_USAGE);
 		return;
 	}

@@ -346,8 +346,12 @@ on_readable(evutil_socket_t fd, short what, void *arg)
 		case FRAME_AGAIN:
 			return;
 		case FRAME_GOT:
-			if (hear(gen, &in) == -1 && gen->info.pid > 0)
+			if (hear(gen, &in) == -1 && gen->info.pid > 0) {
+				log_error("the proxy sent a wrong message (%s, "
+					  "number %u)",
+				    channel_type_name(in.type), in.type);
 				kill_process(gen, "it said what it should not");
+			}
 			frame_done(&in);
 			break;
 		case FRAME_CLOSED:

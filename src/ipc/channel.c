@@ -20,6 +20,44 @@ finish(struct frame_in *in, bool in_range)
 	return -1;
 }
 
+const char *
+channel_type_name(unsigned type)
+{
+	static const char *const names[] = {
+		[CHANNEL_HELLO] = "HELLO",
+		[CHANNEL_PREPARE] = "PREPARE",
+		[CHANNEL_LISTEN] = "LISTEN",
+		[CHANNEL_LOADED] = "LOADED",
+		[CHANNEL_COMMIT] = "COMMIT",
+		[CHANNEL_ABORT] = "ABORT",
+		[CHANNEL_ANNOUNCE] = "ANNOUNCE",
+		[CHANNEL_WITHDRAW] = "WITHDRAW",
+		[CHANNEL_LEND] = "LEND",
+		[CHANNEL_RECALL] = "RECALL",
+		[CHANNEL_APP_STATE] = "APP_STATE",
+		[CHANNEL_PROBE] = "PROBE",
+		[CHANNEL_DRAIN] = "DRAIN",
+		[CHANNEL_REOPEN_LOGS] = "REOPEN_LOGS",
+		[CHANNEL_QUERY] = "QUERY",
+		[CHANNEL_READY] = "READY",
+		[CHANNEL_RETIRED] = "RETIRED",
+		[CHANNEL_PREPARED] = "PREPARED",
+		[CHANNEL_REJECTED] = "REJECTED",
+		[CHANNEL_PROBED] = "PROBED",
+		[CHANNEL_DRAINED] = "DRAINED",
+		[CHANNEL_RELEASED] = "RELEASED",
+		[CHANNEL_STATS] = "STATS",
+		[CHANNEL_WANT] = "WANT",
+		[CHANNEL_QUIET] = "QUIET",
+		[CHANNEL_STUCK] = "STUCK",
+		[CHANNEL_OUTPUT] = "OUTPUT",
+		[CHANNEL_SECRET] = "SECRET",
+	};
+
+	return type < ARRAY_LEN(names) && names[type] != NULL ? names[type]
+							      : "?";
+}
+
 static void
 put_addr(struct frame_out *out, const struct addr *addr)
 {

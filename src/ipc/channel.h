@@ -78,6 +78,9 @@ enum channel_type {
 	CHANNEL_SECRET, /* a file that TLS needs, or the ticket keys */
 };
 
+/* "COMMIT"; "?" when it is none. Static. */
+const char *channel_type_name(unsigned type);
+
 enum channel_protocol { CHANNEL_HTTP = 1, CHANNEL_FASTCGI = 2 };
 
 struct channel_hello {

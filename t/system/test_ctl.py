@@ -91,6 +91,13 @@ def test_usage(two, args):
     assert done.stderr
 
 
+def test_lines_that_are_no_number(two):
+    for lines in ("x", "-1", "100001", "1e3"):
+        done = two.ctl("logs", "-n", lines, "web")
+        assert done.returncode == USAGE
+        assert f'"{lines}" is no number of lines: 0 to 100000' in done.stderr
+
+
 def test_no_daemon(tmp_path):
     done = subprocess.run([scalws.scalwsctl(), "-s", f"{tmp_path}/none.sock",
                            "status"], capture_output=True, text=True)

@@ -1,5 +1,7 @@
 """scale and restart at run time: numbers, progress, streams, two generations."""
 import re
+import signal
+import subprocess
 
 import pytest
 
@@ -32,6 +34,7 @@ def test_scale_up_and_down(daemon, port):
         assert (app["processes"], app["processes_configured"]) == (4, 2)
         one.ok("scale", "app", "1")
         wait_for(lambda: len(one.instances("app")) == 1, 20)
+        assert one.pids("app")[0] in before     # the youngest have ended
         load.wait_done(20)
     assert not load.failed, load.failed[:3]
     one.ok("scale", "app", "2")
@@ -101,6 +104,31 @@ def test_restart_says_how_far_it_is(daemon, port, options):
         ends = log.index("running -> draining: replaced")
         assert len([s for s in starts if s < ends]) == 6 + 1 or \
             len([s for s in starts if s < ends]) == 6
+
+
+def test_interrupted_restart_goes_on(daemon, port):
+    place = scalws.scratch()
+    (place / "app.js").write_text(
+        "const go = () => require('fs').existsSync('go')\n"
+        "  ? require('http').createServer((req, res) => res.end('ok\\n'))\n"
+        "      .listen(process.env.PORT)\n"
+        "  : setTimeout(go, 20);\ngo();\n")
+    (place / "go").write_text("")
+    conf = one_app(BY_NAME["http"], port)
+    conf["apps"]["app"].update(directory=str(place), script="app.js")
+    one = daemon(conf)
+    before, = one.wait_running("app")
+    (place / "go").unlink()
+    ctl = one.popen([scalws.scalwsctl(), "-s", one.control, "restart", "app"],
+                    stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: one.instances("app", "starting"), 10)
+    ctl.send_signal(signal.SIGINT)
+    assert "goes on with the restart" in ctl.communicate(timeout=20)[1]
+    assert ctl.returncode == -signal.SIGINT
+    assert alive(before)
+    (place / "go").write_text("")
+    wait_for(lambda: not alive(before), 20)
+    assert one.app("app")["state"] == "running"
 
 
 def test_restart_all_that_fails_leaves_the_old_ones(daemon, port):
