@@ -191,9 +191,22 @@ cgroup_fork(int fd)
 
 /* ---- all of them ---- */
 
-/* What has no living keeper is ended and removed. */
+/* Also of one that begins, and has no lock yet. */
+static bool
+keeper_is_there(const char *name)
+{
+	const char *dot = strrchr(name, '.');
+	uint64_t pid;
+
+	return dot != NULL &&
+	       str_to_u64(str_of(dot + 1), INT32_MAX, &pid) == 0 && pid > 0 &&
+	       (kill((pid_t)pid, 0) == 0 || errno != ESRCH);
+}
+
+/* What has no living keeper is ended and removed; `waits`: until it has ended,
+ * and nobody begins a keeper meanwhile. */
 static void
-end_stale(const char *home)
+end_stale(const char *home, bool waits)
 {
 	char path[CGROUP_PATH_MAX + 256];
 	struct dirent *entry;
@@ -202,13 +215,17 @@ end_stale(const char *home)
 	while (dir != NULL && (entry = readdir(dir)) != NULL) {
 		int fd;
 
-		if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
+		if (entry->d_type != DT_DIR || entry->d_name[0] == '.' ||
+		    (!waits && keeper_is_there(entry->d_name)))
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", home, entry->d_name);
 		fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (fd != -1 && flock(fd, LOCK_EX | LOCK_NB) == 0) {
 			cgroup_kill(path);
-			cgroup_remove(path);
+			if (waits)
+				cgroup_remove(path);
+			else
+				rmdir(path);
 		}
 		fd_close(&fd);
 	}
@@ -246,8 +263,15 @@ cgroup_enter(const char *run)
 		return NULL;
 	}
 	fd_close(&kill_fd);
-	end_stale(home);
+	end_stale(home, true);
 	return home;
+}
+
+void
+cgroup_tidy(const char *home)
+{
+	if (home != NULL)
+		end_stale(home, false);
 }
 
 void
@@ -258,7 +282,7 @@ cgroup_leave(char **home_ptr)
 	*home_ptr = NULL;
 	if (home == NULL)
 		return;
-	end_stale(home);
+	end_stale(home, true);
 	rmdir(home);
 	mem_free(home);
 }

@@ -23,6 +23,9 @@ int cgroup_parse(const char *cgroups, const char *mounts,
  * `run`. What keepers left that were killed is ended and removed. NULL: cgroups
  * cannot be used; else the caller frees it by cgroup_leave. */
 char *cgroup_enter(const char *run);
+/* While keepers come and go: end and remove what those left that are dead, as
+ * far as that goes without waiting. `home` may be NULL. */
+void cgroup_tidy(const char *home);
 /* The same at the end, with the directory itself. */
 void cgroup_leave(char **home);
 

@@ -117,6 +117,7 @@ on_sweep(evutil_socket_t fd, short what, void *arg)
 		supervisor->sweeps_left = SWEEPS;
 	else
 		supervisor->sweeps_left--;
+	cgroup_tidy(supervisor->cgroups);
 	if (supervisor->sweeps_left > 0)
 		set_sweep_timer(supervisor);
 }

@@ -168,6 +168,7 @@ def test_dead_keeper_of_a_living_daemon(daemon):
     os.kill(scalws.process_table()[pid][0], signal.SIGKILL)
     wait_for(lambda: not any(map(alive, inside)), 10)
     wait_for(lambda: one.pids("app") not in ([], [pid]), 20)
+    wait_for(lambda: len(cgroups(home)) == 1, 10, "its own is removed")
     one.stop()
     assert not home.exists()
 
