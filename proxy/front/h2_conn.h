@@ -114,6 +114,7 @@ struct h2_conn {
 	bool is_drained;  /* ... and the second */
 	bool has_greeted; /* our first SETTINGS is out */
 	bool is_full;     /* the worker's buffer is */
+	bool ends_record; /* ... or what it ends with is to be a record's end */
 };
 
 /* ---- h2_conn.c: the connection ---- */

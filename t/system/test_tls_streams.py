@@ -201,6 +201,44 @@ def test_certificate_is_swapped(daemon, port):
         assert len(tunnel.conns) == 2
 
 
+# --- records -----------------------------------------------------------------------
+
+def test_the_end_of_a_large_body_ends_its_record(daemon, port):
+    """curl 7.88 that takes several streams from one record forgets what is left
+    of it when one of them is over, until something else comes: with nothing
+    more to come it waits for ever. What it has not read yet it does not
+    forget."""
+    size = 20000
+    daemon({"sites": [{"listen": [f"127.0.0.1:{port} tls"],
+                       "tls": scalws.certificate(),
+                       "routes": [{"path": "*", "respond": {
+                           "status": 200, "body": "x" * size}}]}]})
+    with h2(port) as client:
+        client.pump()
+        # All in one piece, so that the answers leave together.
+        wanted = [1, 3, 5]
+        for number in wanted:
+            client.h2.send_headers(number, [
+                (":method", "GET"), (":scheme", "https"),
+                (":authority", "localhost"), (":path", "/")], end_stream=True)
+        client.flush()
+        came, ends_of_records, ended, at = b"", set(), {}, 0
+        while len(ended) < len(wanted):
+            came += client.sock.recv(65536)       # one record
+            ends_of_records.add(len(came))
+            while len(came) - at >= 9:
+                n = int.from_bytes(came[at:at + 3], "big")
+                if len(came) - at < 9 + n:
+                    break
+                kind, flags = came[at + 3:at + 5]
+                number = int.from_bytes(came[at + 5:at + 9], "big")
+                at += 9 + n
+                if kind == 0 and flags & 1:
+                    ended[number] = at
+    assert sorted(ended) == wanted
+    assert set(ended.values()) <= ends_of_records
+
+
 # --- event streams ---------------------------------------------------------------
 
 @pytest.mark.parametrize("version", [1, 2])
