@@ -117,7 +117,7 @@ struct h2_front {
 	uint32_t window_bytes;     /* of a stream */
 	uint32_t connection_bytes; /* of all, each way */
 	uint32_t max_resets, max_control;
-	struct timer_class *body, *send, *linger, *drain;
+	struct timer_class *body, *send, *linger, *hold, *drain;
 };
 #define H2_IN_BYTES 65536
 

@@ -132,7 +132,7 @@ h2_start(struct request *request, const struct response_head *head)
 	if (head->fields != NULL)
 		h2_fields_add_table(&fields, head);
 	has_data = add_length(&fields, stream, head);
-	stream->is_error = head->status >= 400;
+	h2_linger_plan(stream, head->status, has_data);
 	if (UNLIKELY(head->tunnel))
 		begin_tunnel(stream);
 	h2_write_submit(stream, &fields, has_data);
@@ -293,6 +293,7 @@ h2_end(struct request *request)
 	stream->out_ended = true;
 	wake(stream);
 	finish(stream);
+	h2_linger_hold(stream);
 	h2_linger(stream);
 }
 
@@ -317,7 +318,8 @@ h2_fixed(struct request *request, const struct response_fixed *fixed)
 	if (LIKELY(request->head.method != METHOD_HEAD))
 		stream->fixed = fixed->body;
 	stream->out_ended = true;
-	stream->is_error = fixed->status >= 400;
+	h2_linger_plan(stream, fixed->status, stream->fixed.len > 0);
+	h2_linger_hold(stream);
 	h2_write_submit(stream, &fields, stream->fixed.len > 0);
 	if (stream->fixed.len > 0)
 		wake(stream);

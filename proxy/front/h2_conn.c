@@ -505,6 +505,7 @@ h2_configure(struct front *front, const struct conf_limits *limits)
 	h2->send = timer_class_of(
 	    worker, limits->send_timeout_ms, h2_stream_send_expired);
 	h2->linger = timer_class_of(worker, LINGER_MS, h2_linger_expired);
+	h2->hold = timer_class_of(worker, H2_HOLD_MS, h2_hold_expired);
 	h2->drain = timer_class_of(worker, H2_DRAIN_MS, drain_expired);
 	nghttp2_option_del(h2->options);
 	h2->options = NULL;

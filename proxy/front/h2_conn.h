@@ -26,6 +26,8 @@
 #define H2_COUNT_MS 10000
 /* Longest wait between the two GOAWAYs of an orderly end. */
 #define H2_DRAIN_MS 1000
+/* Who sends nothing of a body for so long waits for the end of the answer. */
+#define H2_HOLD_MS 500
 #define H2_RANKED 16
 /* With so many frames that the client does not take, it is not read. */
 #define H2_QUEUE_MAX 1000
@@ -61,6 +63,7 @@ struct h2_stream {
 	bool is_reset;   /* by us */
 	bool is_closed;  /* nghttp2 knows it no more */
 	bool lingers;    /* all is said; the rest of the body is dropped */
+	bool holds;      /* the end of the answer, until the body has come */
 
 	/* What goes out. */
 	struct buf *out_first, *out_last;
@@ -68,7 +71,9 @@ struct h2_stream {
 	struct str fixed;     /* ... and then this, of the snapshot that the
 			       * request holds until the stream is closed */
 	struct buf *trailers; /* as lines, or NULL */
-	uint64_t left;        /* of the announced length */
+	struct buf *held; /* a head that is all of the answer: its status, and
+			   * lines */
+	uint64_t left;    /* of the announced length */
 	uint64_t sent_bytes, sent_before; /* now, when `send` was armed */
 	uint64_t others_before;           /* h2->sent_bytes then */
 	bool has_length;
@@ -129,6 +134,8 @@ int h2_count_control(struct h2_conn *h2);
 /* The client has answered a PING. */
 void h2_ping_acked(struct h2_conn *h2, const uint8_t mark[8]);
 
+struct h2_fields;
+
 /* ---- h2_stream.c: requests ---- */
 
 /* nghttp2's callbacks about heads and bodies. */
@@ -145,6 +152,16 @@ timer_cb h2_stream_body_expired, h2_stream_send_expired;
 
 /* ---- h2_linger.c: answered before all of the request came ---- */
 
+/* The head of the answer comes. Is its last frame held back until all of the
+ * request came? Not from who waits for a 100, or for a tunnel. */
+void h2_linger_plan(struct h2_stream *stream, unsigned status, bool has_data);
+/* That is all of an answer: kept until h2_linger_release. */
+void h2_linger_keep_head(
+    struct h2_stream *stream, const struct h2_fields *fields);
+/* The answer is complete: from now on the client must go on sending, within the
+ * bounds of HTTP/1, or is told. */
+void h2_linger_hold(struct h2_stream *stream);
+void h2_linger_release(struct h2_stream *stream);
 /* If the answer is out, the rest of the request is not wanted, and the stream
  * is reset (RFC 9113 section 8.1). Clients that take this for a failure stop by
  * themselves when they see an error: after one they may, within the bounds of
@@ -152,7 +169,7 @@ timer_cb h2_stream_body_expired, h2_stream_send_expired;
 void h2_linger(struct h2_stream *stream);
 /* Bytes came of a request that is over. */
 void h2_linger_drop(struct h2_stream *stream, size_t len);
-timer_cb h2_linger_expired;
+timer_cb h2_linger_expired, h2_hold_expired;
 
 /* ---- h2_answer.c: answers ---- */
 
@@ -160,7 +177,6 @@ extern const struct front_ops h2_front_ops;
 
 /* ---- h2_write.c: what leaves ---- */
 
-struct h2_fields;
 /* The head of the final answer; `has_data`: what the stream has follows. */
 void h2_write_submit(
     struct h2_stream *stream, const struct h2_fields *fields, bool has_data);

@@ -78,6 +78,7 @@ h2_stream_free(struct h2_stream *stream)
 	h2_write_drop(stream);
 	buf_put(worker, &stream->head);
 	buf_put(worker, &stream->trailers);
+	buf_put(worker, &stream->held);
 	timer_disarm(&stream->body);
 	timer_disarm(&stream->send);
 	h2->n_streams--;
@@ -93,6 +94,7 @@ h2_stream_reset(struct h2_stream *stream, uint32_t code)
 	if (stream->is_closed || stream->is_reset)
 		return;
 	stream->is_reset = true;
+	stream->holds = false;
 	nghttp2_submit_rst_stream(
 	    stream->h2->session, NGHTTP2_FLAG_NONE, stream->id, code);
 }
@@ -334,6 +336,9 @@ watch_body(struct h2_stream *stream)
 {
 	struct front *front = stream->h2->conn->front;
 
+	/* It is h2_linger.c's then. */
+	if (h2_stream_is_over(stream))
+		return;
 	if (takes_body(stream) && !stream->in_ended && !stream->is_tunnel)
 		timer_arm(front->worker, front->h2.body, &stream->body);
 	else
@@ -435,6 +440,7 @@ body_is_whole(struct h2_stream *stream)
 	struct request *request = stream->request;
 
 	stream->in_ended = true;
+	h2_linger_release(stream);
 	if (h2_stream_is_over(stream))
 		return 0;
 	if (UNLIKELY(request->head.body == BODY_LENGTH &&
@@ -537,7 +543,8 @@ h2_stream_send_expired(struct worker *worker, struct timer *timer)
 	if (!list_is_linked(&stream->sending) ||
 	    stream->out_bytes + stream->fixed.len == 0)
 		return;
-	if (stream->sent_bytes != stream->sent_before || !is_stuck) {
+	if (stream->sent_bytes != stream->sent_before || !is_stuck ||
+	    stream->holds) {
 		h2_write_watch(stream);
 		return;
 	}

@@ -60,6 +60,10 @@ on_read(nghttp2_session *session, int32_t id, uint8_t *to, size_t room,
 	*flags |= NGHTTP2_DATA_FLAG_NO_COPY;
 	if (have > room)
 		return (ssize_t)room;
+	if (stream->out_ended && UNLIKELY(stream->holds)) {
+		stream->is_deferred = true;
+		return NGHTTP2_ERR_DEFERRED;
+	}
 	if (stream->out_ended) {
 		*flags |= NGHTTP2_DATA_FLAG_EOF;
 		if (UNLIKELY(stream->trailers != NULL))
@@ -78,6 +82,10 @@ h2_write_submit(
 	nghttp2_data_provider data = { .source.ptr = stream,
 		.read_callback = on_read };
 
+	if (UNLIKELY(stream->holds) && !has_data && !fields->overflow) {
+		h2_linger_keep_head(stream, fields);
+		return;
+	}
 	if (UNLIKELY(fields->overflow))
 		log_error("c=%d: an answer with too many fields",
 		    stream->h2->conn->io.fd);

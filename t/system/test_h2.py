@@ -205,6 +205,50 @@ def test_too_large_a_body(daemon, port):
             assert client.get("/hello").status == 200
 
 
+EARLY = {
+    "body": b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nearly",
+    "chunked": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+               b"5\r\nearly\r\n0\r\n\r\n",
+    "head": b"HTTP/1.1 303 See Other\r\nLocation: /x\r\n"
+            b"Content-Length: 0\r\n\r\n",
+}
+
+
+def test_answer_before_the_body(daemon, port):
+    """All of the body is taken, then comes the end: clients take a reset for
+    a failure. From who does not send the end is not kept."""
+    def early(conn):
+        head = conn.read_head()
+        if head is None:
+            return
+        conn.send(EARLY[head.split()[1][1:].decode()])
+        with contextlib.suppress(scalws.Closed):
+            while True:
+                conn.buffer = b""
+                conn.more()
+
+    with Origin(early) as origin:
+        serve(daemon, port, origin)
+        for path, answer in EARLY.items():
+            status = int(answer[9:12])
+            body = b"" if status == 303 else b"early"
+            with H2(("127.0.0.1", port)) as client:
+                number = client.ask(f"/{path}", method="POST",
+                                    body=b"x" * (3 << 20))
+                stream = client.answer(number)
+                assert (stream.status, stream.body) == (status, body)
+                assert stream.get("location") == \
+                    ("/x" if status == 303 else None)
+                assert client.get("/hello").status == 200
+                assert stream.reset is None
+                number = client.ask(f"/{path}", method="POST", end=False)
+                stream = client.streams[number]
+                assert client.until(lambda: stream.reset is not None)
+                assert (stream.status, stream.body, stream.reset) == \
+                    (status, body, NO_ERROR)
+                assert client.get("/hello").status == 200
+
+
 @pytest.mark.skipif(not LONG, reason="waits for 5 s")
 def test_body_that_stops_behind_an_error(daemon, port):
     """Neither end nor more of it: what was answered is let go."""

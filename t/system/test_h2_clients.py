@@ -49,6 +49,7 @@ def server():
                    "tls": scalws.certificate(),
                    "routes": [{"path": "/fixed", "respond": {
                        "status": 200, "body": "fixed\n"}},
+                       {"path": "/none", "respond": {"status": 204}},
                        {"path": "/small/*", "max_body_bytes": "1K",
                         "app": "page"},
                        {"path": "*", "app": "page"}]}],
@@ -120,13 +121,14 @@ def test_curl_carries_large_bodies(server, transport, tmp_path):
 
 
 @TRANSPORTS
-def test_curl_is_refused_before_its_upload(server, transport, tmp_path):
+def test_curl_is_answered_before_its_upload(server, transport, tmp_path):
     """It takes a reset behind the answer for a failure."""
     (tmp_path / "up").write_bytes(b"u" * 3 * MIB)
-    said = curl(transport, "-X", "POST", "-T", tmp_path / "up", "-o",
-                tmp_path / "answer", "-w", "%{http_version} %{http_code}",
-                server.url(transport, "/small/"))
-    assert said == "2 413"
+    for path, status in (("/small/", 413), ("/fixed", 200), ("/none", 204)):
+        said = curl(transport, "-X", "POST", "-T", tmp_path / "up", "-o",
+                    tmp_path / "answer", "-w", "%{http_version} %{http_code}",
+                    server.url(transport, path))
+        assert said == f"2 {status}"
 
 
 # --- Node ----------------------------------------------------------------------

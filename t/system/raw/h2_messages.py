@@ -421,7 +421,12 @@ EARLY = [
         (DENIED, Until("end"), Upload(1, 20 << 20),
          post(3, b"/denied"), Upload(3, 100000)),
         Outcome({1: Reset((NO_ERROR,), 401), 3: 401}, origin=())),
-    # Who gets anything else can only be told to stop.
+    # The end of anything else waits for the body, while it comes.
+    row("early-answer-body-beside-it", FRAMES,
+        (post(1, b"/local/x"), Upload(1, 200000)),
+        Outcome({1: 200}, origin=(), check=whole)),
+    row("early-answer-body-without-end", FRAMES,
+        (post(1, b"/local/x"), Upload(1, 20 << 20)), NO_MORE),
     row("early-answer", FRAMES, (post(1, b"/local/x"), Until("end")), NO_MORE),
     row("early-answer-body-behind-it", FRAMES,
         (post(1, b"/local/x"), Until("end"), Upload(1, 200000)), NO_MORE),
