@@ -21,6 +21,7 @@
 #include "proxy/upstream/pool.h"
 #include "src/base/fdutil.h"
 #include "src/base/log.h"
+#include "src/base/log_thread.h"
 #include "src/base/mem.h"
 #include "src/base/priv.h"
 
@@ -93,6 +94,8 @@ proxy_start(
 		return -1;
 	if (log_level_parse(conf->log_level, &level) == 0)
 		log_init("proxy", level, STDERR_FILENO);
+	if (conf->error_log != NULL)
+		log_thread_begin();
 	proxy->n_workers = n;
 	proxy->workers = mem_alloc_array(n, sizeof(struct worker *));
 	proxy->ticks = mem_alloc_array(n, sizeof(struct worker_tick *));
@@ -372,5 +375,6 @@ proxy_run(int channel_fd)
 	worker_run(proxy->main);
 	exit_code = proxy->exit_code;
 	end(proxy);
+	log_thread_end();
 	return exit_code;
 }

@@ -18,6 +18,7 @@
 
 #include "src/base/fdutil.h"
 #include "src/base/log.h"
+#include "src/base/log_thread.h"
 #include "src/base/mem.h"
 #include "supervisor/process.h"
 #include "supervisor/saved.h"
@@ -228,6 +229,7 @@ exec_with(const char *path, const char *conf_path, int exe_fd, int state_fd,
 		(char *)(uintptr_t)conf_path, option, NULL };
 	int also[] = { exe_fd, state_fd, back_fd };
 	sigset_t all, before;
+	bool has_thread = log_thread_end();
 
 	snprintf(option, sizeof(option), "--restore=%d:%d", state_fd, back_fd);
 	/* What comes meanwhile waits for the new program's handlers. */
@@ -237,6 +239,8 @@ exec_with(const char *path, const char *conf_path, int exe_fd, int state_fd,
 	fexecve(exe_fd, argv, environ);
 	set_cloexec(also, ARRAY_LEN(also), true);
 	sigprocmask(SIG_SETMASK, &before, NULL);
+	if (has_thread)
+		log_thread_begin();
 }
 
 void

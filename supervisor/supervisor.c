@@ -19,6 +19,7 @@
 #include "src/base/clock.h"
 #include "src/base/fdutil.h"
 #include "src/base/log.h"
+#include "src/base/log_thread.h"
 #include "src/base/mem.h"
 #include "src/base/str.h"
 #include "supervisor/access_logs.h"
@@ -304,6 +305,7 @@ open_error_log(const struct conf *conf, struct conf_errors *errors)
 		    "cannot open %s", conf->error_log);
 	}
 	fd_close(&fd);
+	log_thread_begin();
 	return 0;
 }
 
@@ -598,6 +600,7 @@ supervisor_run(const char *conf_path)
 					  : "scalwsd: cannot start\n");
 		conf_errors_free(&errors);
 		supervisor_release(&supervisor);
+		log_thread_end();
 		return result;
 	}
 	conf_errors_free(&errors);
@@ -611,6 +614,7 @@ supervisor_run(const char *conf_path)
 	log_info("stopped");
 	result = supervisor.exit_code;
 	supervisor_release(&supervisor);
+	log_thread_end();
 	return result;
 }
 

@@ -11,6 +11,7 @@
 
 #include "src/base/fdutil.h"
 #include "src/base/log.h"
+#include "src/base/log_thread.h"
 #include "src/base/mem.h"
 #include "supervisor/handover.h"
 #include "supervisor/process.h"
@@ -145,6 +146,8 @@ supervisor_run_restored(int state_fd, int back_fd)
 	supervisor.exe_path = mem_strdup(given.saved.exe_path);
 	if (log_level_parse(given.conf->log_level, &level) == 0)
 		log_init("supervisor", level, STDERR_FILENO);
+	if (given.conf->error_log != NULL)
+		log_thread_begin();
 	supervisor.hold = conf_hold_adopt(given.conf,
 	    secrets_adopt(given.saved.secrets, given.saved.n_secrets));
 	supervisor.first = conf_hold_adopt(given.first, NULL);
@@ -156,6 +159,7 @@ supervisor_run_restored(int state_fd, int back_fd)
 		log_error("cannot take over: apps and proxy end");
 		supervisor_release(&supervisor);
 		free_given(&given);
+		log_thread_end();
 		return 1;
 	}
 	log_info(
@@ -169,5 +173,6 @@ supervisor_run_restored(int state_fd, int back_fd)
 	log_info("stopped");
 	supervisor_release(&supervisor);
 	free_given(&given);
+	log_thread_end();
 	return 0;
 }

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -24,7 +25,8 @@ static struct {
 	const char *role;
 	enum log_level level;
 	int fd;
-} sink = { "scalwsd", LOG_LEVEL_INFO, STDERR_FILENO };
+	_Atomic(log_take_cb *) take;
+} sink = { "scalwsd", LOG_LEVEL_INFO, STDERR_FILENO, NULL };
 
 static const char *const level_names[] = {
 	[LOG_LEVEL_ERROR] = "error",
@@ -39,6 +41,13 @@ log_init(const char *role, enum log_level level, int fd)
 	sink.role = role;
 	sink.level = level;
 	sink.fd = fd;
+}
+
+int
+log_hand_to(log_take_cb *take)
+{
+	atomic_store(&sink.take, take);
+	return sink.fd;
 }
 
 int
@@ -84,8 +93,11 @@ append_escaped(char line[LINE_MAX_BYTES], size_t len, const char *text)
 static void
 write_line(const char *line, size_t len)
 {
+	log_take_cb *take = atomic_load(&sink.take);
 	ssize_t done;
 
+	if (take != NULL && take(line, len))
+		return;
 	/* A log that is full or gone must not stop the daemon. */
 	do {
 		done = write(sink.fd, line, len);

@@ -7,6 +7,7 @@
 #define BASE_LOG_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "src/base/compiler.h"
@@ -23,6 +24,12 @@ enum log_level {
  * which level and to which fd (kept, not owned). Before the first call lines
  * of LOG_LEVEL_INFO and above go to fd 2. Call before threads start. */
 void log_init(const char *role, enum log_level level, int fd);
+
+/* Whole lines go to `take` (NULL: to nobody) from now on; any thread calls it.
+ * False: it did not want that one, which is then written at once. Returns the
+ * descriptor of log_init. For log_thread.c. */
+typedef bool log_take_cb(const char *line, size_t len);
+int log_hand_to(log_take_cb *take);
 
 /* Parse "error", "warn", "info" or "debug". Returns 0, or -1. */
 int log_level_parse(const char *text, enum log_level *level) MUST_CHECK;

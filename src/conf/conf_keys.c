@@ -69,7 +69,8 @@ const struct conf_key conf_keys[] = {
 	    .needs = CONF_NEEDS_RESTART,
 	    .min = 1, .max = PATH_BYTES, .preset_text = "standard error",
 	    .none = true, IN(conf, error_log),
-	    .help = "File of scalwsd's own log." },
+	    .help = "File of scalwsd's own log. When its disk hangs, 256K of "
+		"lines wait, further ones are lost, and counted there." },
 	{ .path = "access_log", .type = CONF_TYPE_PATH,
 	    .min = 1, .max = PATH_BYTES,
 	    .preset_text = "LOG_DIRECTORY/access.log", .none = true,

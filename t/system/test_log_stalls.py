@@ -10,7 +10,7 @@ import pytest
 
 import scalws
 from scalws import alive, wait_for
-from test_logs import STAMP, worker
+from test_logs import STAMP, bare, worker
 
 # As long as `hang` exists, a write to what is called like `slow.log` waits.
 HANG = r"""
@@ -150,3 +150,40 @@ def test_end_does_not_wait_for_ever(hanging):
     one.stop()
     assert time.monotonic() - began < 15 * scalws.SLOW
     assert re.search(r"slow\.log: .*not written", one.log())
+
+
+def test_own_log_that_hangs(daemon, port, library):
+    """error_log: neither supervisor nor proxy waits, and it has all lines
+    afterwards."""
+    hang, place = scalws.scratch() / "hang", scalws.scratch()
+    app, _ = printer()
+    one = daemon({**bare(app), "error_log": str(place / "slow.log"),
+                  "sites": [{"listen": [f"127.0.0.1:{port}"], "routes": [
+                      {"path": "*", "respond": {"status": 200}}]}]},
+                 start=False, env={"LD_PRELOAD": str(library),
+                                   "HANG": str(hang)})
+    if scalws.SLOW > 1:
+        one.extra_env["ASAN_OPTIONS"] = one.environment()["ASAN_OPTIONS"] + \
+            ":verify_asan_link_order=0"
+    one.start()
+    before, = one.wait_running("app")
+    log = place / "slow.log"
+    hang.write_text("")
+    try:
+        kept = log.read_text()
+        one.ok("restart", "app", timeout=20)
+        one.ok("reload", timeout=20)
+        assert scalws.get(port).status == 200
+        one.signal(scalws.signal.SIGHUP)
+        after = wait_for(lambda: one.pids("app"), 10)
+        assert before not in after
+        assert log.read_text() == kept
+    finally:
+        hang.unlink()
+    wait_for(lambda: re.search(f"-> down: pid {before}", log.read_text()), 10)
+    text = log.read_text()
+    assert text.startswith(kept) and "lines were lost" not in text
+    one.ok("upgrade")
+    assert "goes on as process" in log.read_text()
+    one.stop()
+    assert re.search(r"stopped$", log.read_text().rstrip())

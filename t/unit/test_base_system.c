@@ -18,6 +18,7 @@
 #include "src/base/clock.h"
 #include "src/base/fdutil.h"
 #include "src/base/log.h"
+#include "src/base/log_thread.h"
 #include "src/base/mem.h"
 #include "src/base/priv.h"
 
@@ -83,6 +84,58 @@ START_TEST(log_lines)
 	close(fds[0]);
 	close(fds[1]);
 	log_error("nobody listens: must not fail");
+}
+END_TEST
+
+#define LOGGED 10000
+
+/* A pipe that nobody reads is a disk that hangs: who logs does not wait, what
+ * is lost is counted, and the rest comes in order. */
+START_TEST(log_thread_waits_alone)
+{
+	unsigned next = 0, lost = 0, number;
+	char line[256];
+	int fds[2];
+	FILE *from;
+
+	ck_assert_int_eq(pipe(fds), 0);
+	log_init("proxy", LOG_LEVEL_INFO, fds[1]);
+	log_thread_begin();
+	log_thread_begin();
+	for (unsigned i = 0; i < LOGGED; i++)
+		log_info("line %u", i);
+	from = fdopen(fds[0], "r");
+	while (next + lost < LOGGED) {
+		ck_assert_ptr_nonnull(fgets(line, sizeof(line), from));
+		ck_assert_ptr_nonnull(strstr(line, ": "));
+		if (sscanf(strstr(line, ": "), ": %u lines were lost",
+			&number) == 1) {
+			lost += number;
+			continue;
+		}
+		ck_assert_int_eq(
+		    sscanf(strstr(line, ": "), ": line %u", &number), 1);
+		ck_assert_uint_eq(number, next + lost);
+		next++;
+	}
+	ck_assert_uint_gt(lost, 0);
+	ck_assert_uint_gt(next, LOG_THREAD_PENDING_MAX / 64);
+	log_info("waited for");
+	ck_assert(log_thread_end());
+	ck_assert(!log_thread_end());
+	log_info("written at once");
+	ck_assert_ptr_nonnull(fgets(line, sizeof(line), from));
+	ck_assert_ptr_nonnull(strstr(line, "waited for"));
+	ck_assert_ptr_nonnull(fgets(line, sizeof(line), from));
+	ck_assert_ptr_nonnull(strstr(line, "written at once"));
+	/* It hangs at the end: nobody waits for ever. */
+	log_thread_begin();
+	for (unsigned i = 0; i < LOGGED; i++)
+		log_info("line %u", i);
+	ck_assert(log_thread_end());
+	log_info("mute");
+	fclose(from);
+	close(fds[1]);
 }
 END_TEST
 
@@ -331,9 +384,9 @@ END_TEST
 int
 main(void)
 {
-	const TTest *const tests[] = { log_lines, log_levels, log_budgets,
-		clock_runs, fd_flags, fd_files, fd_sealed, fd_limit_raised,
-		priv_users, priv_drops };
+	const TTest *const tests[] = { log_lines, log_thread_waits_alone,
+		log_levels, log_budgets, clock_runs, fd_flags, fd_files,
+		fd_sealed, fd_limit_raised, priv_users, priv_drops };
 	Suite *suite = suite_create("base_system");
 	TCase *all = tcase_create("kernel");
 	SRunner *runner;
