@@ -27,12 +27,11 @@
  * looked at: its slots are lost this long. */
 #define BLIND_MS 5000
 #define WARN_MS 5000
-#define ESTABLISHED 1 /* TCP_ESTABLISHED and TCP_LISTEN, of unix sockets too \
-		       */
+/* TCP_ESTABLISHED and TCP_LISTEN, of unix sockets too. */
+#define ESTABLISHED 1
 #define LISTENS 10
-#define BOTH_WAYS                                                  \
-	3 /* RCV_SHUTDOWN | SEND_SHUTDOWN: the other end is closed \
-	   */
+/* RCV_SHUTDOWN | SEND_SHUTDOWN: the other end is closed. */
+#define BOTH_WAYS 3
 
 struct watched {
 	struct list node;
