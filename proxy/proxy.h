@@ -4,6 +4,8 @@
 #ifndef PROXY_PROXY_H
 #define PROXY_PROXY_H
 
+#include <stdbool.h>
+
 #include "src/base/compiler.h"
 #include "src/conf/conf.h"
 
@@ -12,9 +14,10 @@
  * configured user before it reads from the network. Main thread. */
 int proxy_run(int channel_fd);
 
-/* For -t: look into the files that TLS needs, with the rights of the caller.
- * 0, or -1 with findings; what may not be read is a warning. */
-int proxy_check_tls(
-    const struct conf *conf, struct conf_errors *errors) MUST_CHECK;
+/* For -t and a check by the daemon: look into the files that TLS needs, with
+ * the rights of the caller. 0, or -1 with findings; what may not be read is a
+ * warning, unless it must. */
+int proxy_check_tls(const struct conf *conf, bool must_read,
+    struct conf_errors *errors) MUST_CHECK;
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * The look into certificates and keys of `scalwsd -t`, with the rights of who
- * calls it: the same code that PREPARE runs, without workers.
- * Serves nothing and keeps nothing.
+ * The look into certificates and keys of `scalwsd -t` and of role "check",
+ * with the rights of who calls it: the same code that PREPARE runs, without
+ * workers. Serves nothing and keeps nothing.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +14,7 @@
 
 struct look {
 	struct conf_errors *errors;
+	bool must_read;
 	struct tls_files files;
 };
 
@@ -24,7 +25,7 @@ add_file(const char *path, const struct conf_where *where, const char *key,
 	struct look *look = arg;
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 
-	if (fd == -1 && errno == EACCES)
+	if (fd == -1 && errno == EACCES && !look->must_read)
 		conf_errors_warn(look->errors, where, key,
 		    "%.200s is not yours to read: nobody looked into it", path);
 	else if (fd == -1 || tls_files_add(&look->files, path, fd) == -1)
@@ -80,9 +81,10 @@ look_at_upstream(struct look *look, const struct conf *conf,
 }
 
 int
-proxy_check_tls(const struct conf *conf, struct conf_errors *errors)
+proxy_check_tls(
+    const struct conf *conf, bool must_read, struct conf_errors *errors)
 {
-	struct look look = { .errors = errors };
+	struct look look = { .errors = errors, .must_read = must_read };
 	int before = errors->count;
 
 	(void)!conf_each_tls_file(conf, add_file, &look);

@@ -1,12 +1,13 @@
 /*
- * scalwsd: the daemon's command line. One binary, three roles: supervisor
- * (what a person starts), proxy and keeper (what the supervisor starts).
+ * scalwsd: the daemon's command line. One binary, four roles: supervisor
+ * (what a person starts), proxy, keeper and check (what the supervisor starts).
  * Does nothing itself.
  */
 #include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "proxy/proxy.h"
 #include "src/base/strbuf.h"
@@ -35,25 +36,36 @@ static const char usage_text[] =
     "  --print-schema-man   print the options for scalws.conf(5)\n"
     "  --print-schema-keys  print all keys, for completion\n";
 
-/* -t and -T */
-static int
-check(const char *path, bool print)
+/* NULL: it has errors. Findings go to standard error. */
+static struct conf *
+look_at(const char *path, bool must_read)
 {
-	struct strbuf text = STRBUF_EMPTY;
 	struct conf_errors errors;
 	struct conf *conf;
-	int result = 0;
 
 	conf_errors_init(&errors);
 	conf = conf_load(path, &errors);
-	if (conf != NULL && proxy_check_tls(conf, &errors) == -1) {
+	if (conf != NULL && proxy_check_tls(conf, must_read, &errors) == -1) {
 		conf_free(conf);
 		conf = NULL;
 	}
 	if (errors.warnings_text.len > 0)
 		fprintf(stderr, "%s", errors.warnings_text.ptr);
-	if (conf == NULL) {
+	if (conf == NULL)
 		fprintf(stderr, "%s", errors.text.ptr);
+	conf_errors_free(&errors);
+	return conf;
+}
+
+/* -t and -T */
+static int
+check(const char *path, bool print)
+{
+	struct strbuf text = STRBUF_EMPTY;
+	struct conf *conf = look_at(path, false);
+	int result = 0;
+
+	if (conf == NULL) {
 		result = 1;
 	} else if (print) {
 		conf_print(conf, &text);
@@ -63,7 +75,6 @@ check(const char *path, bool print)
 	}
 	strbuf_free(&text);
 	conf_free(conf);
-	conf_errors_free(&errors);
 	return fflush(stdout) == 0 ? result : 1;
 }
 
@@ -81,13 +92,31 @@ print_schema(bool man)
 	return fflush(stdout) == 0 ? 0 : 1;
 }
 
+/* For the daemon, which gives the findings to who asked. */
 static int
-run_role(const char *role)
+run_check(const char *path)
+{
+	struct conf *conf;
+
+	if (path == NULL || dup2(CHANNEL_AT, STDERR_FILENO) == -1)
+		return EXIT_USAGE;
+	conf = look_at(path, true);
+	if (conf == NULL)
+		return 1;
+	conf_free(conf);
+	return 0;
+}
+
+/* `label`: what follows; mostly a name for ps. */
+static int
+run_role(const char *role, const char *label)
 {
 	if (strcmp(role, "proxy") == 0)
 		return proxy_run(CHANNEL_AT);
 	if (strcmp(role, "keeper") == 0)
 		return supervisor_run_keeper(CHANNEL_AT);
+	if (strcmp(role, "check") == 0)
+		return run_check(label);
 	fprintf(stderr,
 	    "scalwsd: there is no role \"%s\"; roles are started "
 	    "by the daemon itself\n",
@@ -140,8 +169,8 @@ main(int argc, char **argv)
 		case 'h':
 			fputs(usage_text, stdout);
 			return 0;
-		case OPTION_ROLE: /* what follows is a name for ps */
-			return run_role(optarg);
+		case OPTION_ROLE:
+			return run_role(optarg, argv[optind]);
 		case OPTION_RESTORE:
 			return run_restored(optarg);
 		case OPTION_REHEARSE:

@@ -5,6 +5,7 @@
  */
 #include "supervisor/commands.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,6 +14,7 @@
 #include "supervisor/app.h"
 #include "supervisor/app_log.h"
 #include "supervisor/control_server.h"
+#include "supervisor/file_check.h"
 #include "supervisor/log_tail.h"
 #include "supervisor/reload.h"
 #include "supervisor/status.h"
@@ -218,27 +220,74 @@ scale(struct control_client *client, const struct control_request *request)
 
 /* ---- reload, check, version, status ---- */
 
+/* A look at the file that somebody waits for. */
+struct look {
+	struct control_client *client;
+	struct file_check *check;
+	bool dry_reload; /* if the file is good, say what would change */
+};
+
+static void
+on_look_gone(struct control_client *client, void *arg)
+{
+	struct look *look = arg;
+
+	file_check_cancel(&look->check);
+	mem_free(look);
+}
+
+static bool
+tell_changes(struct control_client *client)
+{
+	struct strbuf text = STRBUF_EMPTY;
+	bool ok = reload_describe(control_supervisor(client), &text);
+
+	control_say(client, ok ? 'o' : 'e', (struct str){ text.ptr, text.len });
+	strbuf_free(&text);
+	return ok;
+}
+
+static void
+on_looked(bool good, const char *text, void *arg)
+{
+	struct look *look = arg;
+	struct control_client *client = look->client;
+
+	if (text[0] != '\0')
+		control_say(client, 'e', str_of(text));
+	if (good && look->dry_reload)
+		good = tell_changes(client);
+	else if (good)
+		control_printf(client, 'o', "%s: good",
+		    control_supervisor(client)->conf_path);
+	mem_free(look);
+	control_on_gone(client, NULL, NULL);
+	control_end(client, good ? CONTROL_OK : CONTROL_FAILED);
+}
+
+static void
+start_look(struct control_client *client, bool dry_reload)
+{
+	struct look *look = mem_alloc(sizeof(*look));
+
+	look->client = client;
+	look->dry_reload = dry_reload;
+	look->check =
+	    file_check_start(control_supervisor(client), on_looked, look);
+	if (look->check != NULL) {
+		control_on_gone(client, on_look_gone, look);
+		return;
+	}
+	control_printf(
+	    client, 'e', "the check cannot be started: %s", strerror(errno));
+	mem_free(look);
+	control_end(client, CONTROL_FAILED);
+}
+
 static void
 check(struct control_client *client, const struct control_request *request)
 {
-	const char *path = control_supervisor(client)->conf_path;
-	struct conf_errors errors;
-	struct conf *conf;
-
-	conf_errors_init(&errors);
-	conf = conf_load(path, &errors);
-	if (errors.warnings_text.len > 0)
-		control_say(client, 'e',
-		    (struct str){
-			errors.warnings_text.ptr, errors.warnings_text.len });
-	if (conf == NULL)
-		control_say(client, 'e',
-		    (struct str){ errors.text.ptr, errors.text.len });
-	else
-		control_printf(client, 'o', "%s: good", path);
-	control_end(client, conf == NULL ? CONTROL_FAILED : CONTROL_OK);
-	conf_free(conf);
-	conf_errors_free(&errors);
+	start_look(client, false);
 }
 
 static void
@@ -276,18 +325,12 @@ reload(struct control_client *client, const struct control_request *request)
 static void
 dry_reload(struct control_client *client, const struct control_request *request)
 {
-	struct strbuf text = STRBUF_EMPTY;
-	bool ok;
-
-	if (strcmp(request->args[0], "dry") != 0) {
-		control_printf(client, 'e', "reload takes dry, or nothing");
-		control_end(client, CONTROL_USAGE);
+	if (strcmp(request->args[0], "dry") == 0) {
+		start_look(client, true);
 		return;
 	}
-	ok = reload_describe(control_supervisor(client), &text);
-	control_say(client, ok ? 'o' : 'e', (struct str){ text.ptr, text.len });
-	strbuf_free(&text);
-	control_end(client, ok ? CONTROL_OK : CONTROL_FAILED);
+	control_printf(client, 'e', "reload takes dry, or nothing");
+	control_end(client, CONTROL_USAGE);
 }
 
 static void

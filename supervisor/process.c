@@ -165,13 +165,12 @@ pid_t
 process_start(struct process_table *table, const char *role, const char *label,
     int *channel, process_exit_cb *on_exit, void *arg)
 {
-	char role_text[64], label_text[96], name[] = "scalwsd";
-	char *argv[] = { name, role_text, label_text, NULL };
+	char role_text[64], name[] = "scalwsd";
+	char *argv[] = { name, role_text, (char *)(uintptr_t)label, NULL };
 	int ends[2], error;
 	pid_t pid;
 
 	snprintf(role_text, sizeof(role_text), "--role=%s", role);
-	snprintf(label_text, sizeof(label_text), "%s", label);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == -1)
 		return -1;
 	pid = fork();

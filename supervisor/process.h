@@ -1,6 +1,6 @@
 /*
- * Child processes of the supervisor: roles of this same binary (proxy, keeper),
- * started by fork and exec, and the news of their end.
+ * Child processes of the supervisor: roles of this same binary (proxy, keeper,
+ * check), started by fork and exec, and the news of their end.
  * Supervisor thread only.
  */
 #ifndef SUPERVISOR_PROCESS_H

@@ -432,6 +432,36 @@ def test_check_looks_into_files(port, place):
                          done.stderr), done.stderr
 
 
+def test_all_checks_say_the_same(daemon, port, place):
+    """scalwsd -t, scalwsctl check and the reload, dry or not."""
+    good = make(place, "good", ["localhost"], days=90)
+    other = make(place, "other", ["localhost"])
+    (place / "text.pem").write_text("no certificate\n")
+    one = daemon({"sites": [site(port, good)]})
+    assert one.ctl("check").stdout == f"{one.file}: good\n"
+    for bad, words in (
+            ({"key": other["key"]}, "is not the key of the certificate"),
+            ({"certificate": str(place / "text.pem")}, "is no PEM file"),
+            ({"certificate": str(place / "none.pem")}, "cannot be read")):
+        one.write({**one.conf, "sites": [site(port, {**good, **bad})]})
+        wanted = subprocess.run(
+            [scalws.scalwsd(), "-t", "-c", one.file], text=True,
+            capture_output=True, env=one.environment()).stderr
+        assert re.search(r"scalws\.conf:\d+: sites\[0\]\.tls\.\w+: "
+                         rf"/.*/\w+\.\w+.* {words}", wanted), wanted
+        for verb in (["check"], ["reload", "--dry-run"], ["reload"]):
+            done = one.ctl(*verb)
+            assert done.returncode == 1, verb
+            assert wanted.strip() in done.stderr, (verb, done.stderr)
+    soon = make(place, "soon", ["localhost"], days=5)
+    one.write({**one.conf, "sites": [site(port, soon)]})
+    for verb, said in ((["check"], "good"),
+                       (["reload", "--dry-run"], "site localhost: changed")):
+        done = one.ctl(*verb)
+        assert done.returncode == 0 and said in done.stdout, done.stdout
+        assert "soon.pem: expires in" in done.stderr, done.stderr
+
+
 def test_start_with_the_key_of_another_certificate(port, place):
     """Only the proxy sees it; the daemon still ends with 1 and its line."""
     tls = {**make(place, "good", ["localhost"]),
