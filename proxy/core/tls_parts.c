@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "src/base/log.h"
 #include "src/base/strbuf.h"
@@ -123,24 +124,46 @@ read_key(const struct tls_owner *owner, const char *path, EVP_PKEY **key)
 				  "pass phrase");
 }
 
+/* "expires in 5 days, on 2027-03-01: CN=example.com" */
+static void
+warn_of_date(const struct tls_owner *owner, const char *path, const X509 *leaf,
+    const char *what, const ASN1_TIME *time)
+{
+	char text[512], date[16] = "?", subject[256] = "";
+	BIO *bio = BIO_new(BIO_s_mem());
+	struct tm when;
+
+	if (ASN1_TIME_to_tm(time, &when) == 1)
+		strftime(date, sizeof(date), "%F", &when);
+	/* What is not printable is escaped. */
+	if (bio != NULL && X509_NAME_print_ex(bio, X509_get_subject_name(leaf),
+			       0, XN_FLAG_RFC2253) > 0)
+		BIO_read(bio, subject, sizeof(subject) - 1);
+	BIO_free(bio);
+	snprintf(text, sizeof(text), "%s, on %s: %s", what, date,
+	    subject[0] == '\0' ? "no subject" : subject);
+	tls_warn(owner, "tls.certificate", path, text);
+}
+
 static void
 look_at_dates(const struct tls_owner *owner, const char *path, const X509 *leaf)
 {
+	const ASN1_TIME *from = X509_get0_notBefore(leaf);
+	const ASN1_TIME *until = X509_get0_notAfter(leaf);
 	int days = 0, seconds = 0;
 	char what[64];
 
-	if (X509_cmp_current_time(X509_get0_notBefore(leaf)) > 0) {
-		tls_warn(owner, "tls.certificate", path, "is not in force yet");
+	if (X509_cmp_current_time(from) > 0) {
+		warn_of_date(owner, path, leaf, "is not in force yet", from);
 		return;
 	}
-	if (ASN1_TIME_diff(&days, &seconds, NULL, X509_get0_notAfter(leaf)) !=
-	    1)
+	if (ASN1_TIME_diff(&days, &seconds, NULL, until) != 1)
 		return;
 	if (days < 0 || seconds < 0) {
-		tls_warn(owner, "tls.certificate", path, "has expired");
+		warn_of_date(owner, path, leaf, "has expired", until);
 	} else if (days < SOON_DAYS) {
 		snprintf(what, sizeof(what), "expires in %d days", days);
-		tls_warn(owner, "tls.certificate", path, what);
+		warn_of_date(owner, path, leaf, what, until);
 	}
 }
 

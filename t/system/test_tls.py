@@ -462,6 +462,19 @@ def test_all_checks_say_the_same(daemon, port, place):
         assert "soon.pem: expires in" in done.stderr, done.stderr
 
 
+def test_log_of_certificates_that_expire(daemon, port, place):
+    """At the start and at each reload, with file, date and whose it is."""
+    soon = make(place, "soon", ["localhost"], days=5)
+    line = (r"warn .*scalws\.conf:\d+: warning: sites\[0\]\.tls\.certificate: "
+            r"/.*/soon\.pem: expires in [45] days, on 20\d\d-\d\d-\d\d: "
+            r"CN=soon\n")
+    one = daemon({"sites": [site(port, soon)]})
+    one.wait_log(line)
+    assert len(re.findall(line, one.log())) == 1
+    one.ok("reload")
+    wait_for(lambda: len(re.findall(line, one.log())) == 2, 10)
+
+
 def test_start_with_the_key_of_another_certificate(port, place):
     """Only the proxy sees it; the daemon still ends with 1 and its line."""
     tls = {**make(place, "good", ["localhost"]),
