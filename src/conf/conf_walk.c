@@ -149,7 +149,13 @@ read_key(struct conf_walk *walk, const char *prefix, struct conf_node *node,
 	}
 	if (key->unstored)
 		return 0;
-	return conf_value_read(walk, key, node, object);
+	if (conf_value_read(walk, key, node, object) == 0)
+		return 0;
+	/* One mistake is one finding: nothing is to be said of a zero that
+	 * nobody wrote. */
+	if (key->preset != NULL)
+		conf_value_preset(walk, key, object);
+	return -1;
 }
 
 /* What the file does not say. */

@@ -515,6 +515,25 @@ START_TEST(refuses_app)
 }
 END_TEST
 
+/* What is wrong is not taken for a value that somebody wrote. */
+START_TEST(tells_one_mistake_once)
+{
+	struct conf_errors errors;
+	struct conf *conf =
+	    load(USER "upstreams = { u = { protocol = \"https\"; "
+		      "peers = ( { address = \"127.0.0.1:9\"; } ); "
+		      "tls = { verify = \"yes\"; }; }; };\n" SITE,
+		&errors);
+
+	ck_assert_ptr_null(conf);
+	ck_assert_int_eq(errors.count, 1);
+	ck_assert_int_eq(errors.warnings, 0);
+	ck_assert_ptr_nonnull(strstr(errors.text.ptr,
+	    "upstreams.u.tls.verify: takes true or false, not a string\n"));
+	conf_errors_free(&errors);
+}
+END_TEST
+
 START_TEST(tells_all_mistakes)
 {
 	struct conf_errors errors;
@@ -611,7 +630,8 @@ END_TEST
 int
 main(void)
 {
-	const TTest *const tests[] = { tells_all_mistakes, stops_telling,
+	const TTest *const tests[] = { tells_all_mistakes,
+		tells_one_mistake_once, stops_telling,
 		missing_and_strange_files, refuses_nul };
 	Suite *suite = suite_create("conf_bad");
 	TCase *all = tcase_create("bad");
