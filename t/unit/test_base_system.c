@@ -134,8 +134,8 @@ START_TEST(log_thread_waits_alone)
 		log_info("line %u", i);
 	ck_assert(log_thread_end());
 	log_info("mute");
+	/* The thread may still be in its write: its end of the pipe stays. */
 	fclose(from);
-	close(fds[1]);
 }
 END_TEST
 
@@ -389,6 +389,7 @@ main(void)
 		fd_sealed, fd_limit_raised, priv_users, priv_drops };
 	Suite *suite = suite_create("base_system");
 	TCase *all = tcase_create("kernel");
+	tcase_set_timeout(all, 30); /* sanitizers, and a busy machine */
 	SRunner *runner;
 	int failed;
 
