@@ -389,10 +389,10 @@ main(void)
 		fd_sealed, fd_limit_raised, priv_users, priv_drops };
 	Suite *suite = suite_create("base_system");
 	TCase *all = tcase_create("kernel");
-	tcase_set_timeout(all, 30); /* sanitizers, and a busy machine */
 	SRunner *runner;
 	int failed;
 
+	tcase_set_timeout(all, 30); /* sanitizers, and a busy machine */
 	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
 		tcase_add_test(all, tests[i]);
 	suite_add_tcase(suite, all);
