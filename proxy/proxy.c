@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "proxy/core/access_log.h"
+#include "proxy/core/tls_mem.h"
 #include "proxy/core/tls_worker.h"
 #include "proxy/front/address_count.h"
 #include "proxy/front/front.h"
@@ -359,6 +360,7 @@ proxy_run(int channel_fd)
 	size_t descriptors;
 	int exit_code;
 
+	tls_mem_init();
 	log_init("proxy", LOG_LEVEL_INFO, STDERR_FILENO);
 	signal(SIGPIPE, SIG_IGN);
 	if (fd_raise_limit(NULL, &descriptors) == -1)

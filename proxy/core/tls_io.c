@@ -53,8 +53,8 @@ bio_read(BIO *bio, char *to, size_t room, size_t *got)
 	struct tls *tls = BIO_get_data(bio);
 	ssize_t n;
 
+	/* The flags say why nothing came; nobody looks at them otherwise. */
 	*got = 0;
-	BIO_clear_retry_flags(bio);
 	if (tls->is_dry) {
 		BIO_set_retry_read(bio);
 		return -1;
@@ -66,13 +66,14 @@ bio_read(BIO *bio, char *to, size_t room, size_t *got)
 		tls->has_bytes = true;
 		/* No record and no hello of old begins so. */
 		tls->is_http = tls->session == NULL && *to >= 'A' && *to <= 'Z';
-		if (tls->is_http)
-			return -1;
 	}
-	if (n > 0) {
+	if (n > 0 && LIKELY(!tls->is_http)) {
 		*got = (size_t)n;
 		return 1;
 	}
+	BIO_clear_retry_flags(bio);
+	if (tls->is_http)
+		return -1;
 	if (n == -1 && errno == EAGAIN)
 		BIO_set_retry_read(bio);
 	else if (n == -1)
@@ -99,7 +100,6 @@ bio_write(BIO *bio, const char *from, size_t len, size_t *done)
 	struct tls_worker *worker = tls->io->worker->tls;
 	size_t room = TLS_WRITE_BYTES + TLS_RECORD_ROOM - worker->out_len;
 
-	BIO_clear_retry_flags(bio);
 	if (len > room) {
 		flush(tls);
 		room = TLS_WRITE_BYTES + TLS_RECORD_ROOM;
@@ -326,16 +326,15 @@ note_pause(struct tls *tls)
 	tls->sent_ms = now_ms;
 }
 
+/* What does not fit into a record, or comes in pieces. */
 static void
-tls_seal(struct io *io, const struct iovec *from, int count)
+put_records(struct tls *tls, const struct iovec *from, int count)
 {
-	struct tls *tls = io->transport;
-	char *plain = io->worker->tls->plain;
+	char *plain = tls->io->worker->tls->plain;
 	size_t left = 0, held = 0, most;
 
 	for (int i = 0; i < count; i++)
 		left += from[i].iov_len;
-	note_pause(tls);
 	most = record_bytes(tls, left);
 	for (int i = 0; i < count; i++) {
 		const char *at = from[i].iov_base;
@@ -363,6 +362,19 @@ tls_seal(struct io *io, const struct iovec *from, int count)
 				most = record_bytes(tls, left);
 		}
 	}
+}
+
+static void
+tls_seal(struct io *io, const struct iovec *from, int count)
+{
+	struct tls *tls = io->transport;
+
+	note_pause(tls);
+	if (LIKELY(count == 1 && from->iov_len > 0 &&
+		   from->iov_len <= TLS_RECORD_BYTES))
+		put_record(tls, from->iov_base, from->iov_len);
+	else
+		put_records(tls, from, count);
 	flush(tls);
 }
 

@@ -2,9 +2,12 @@
  * The parts of TLS that need no connection: names, certificates, ticket keys.
  */
 #include <check.h>
+#include <openssl/crypto.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "proxy/core/tls_mem.h"
 #include "proxy/core/tls_names.h"
 #include "proxy/core/tls_tickets.h"
 
@@ -103,6 +106,48 @@ START_TEST(ticket_keys)
 }
 END_TEST
 
+/* More pieces than are kept, twice over: each is one's own, zeroed or not, and
+ * may become larger. */
+START_TEST(memory_of_openssl)
+{
+	unsigned char *pieces[9];
+
+	tls_mem_init();
+	for (int round = 0; round < 2; round++) {
+		for (unsigned i = 0; i < 9; i++) {
+			pieces[i] = i % 2 == 0 ? OPENSSL_malloc(40)
+					       : OPENSSL_zalloc(40);
+			ck_assert_ptr_nonnull(pieces[i]);
+			for (unsigned at = 0; i % 2 == 1 && at < 40; at++)
+				ck_assert_uint_eq(pieces[i][at], 0);
+			memset(pieces[i], (int)i + 1, 40);
+		}
+		pieces[4] = OPENSSL_realloc(pieces[4], 4000);
+		ck_assert_ptr_nonnull(pieces[4]);
+		for (unsigned i = 0; i < 9; i++)
+			for (unsigned at = 0; at < 40; at++)
+				ck_assert_uint_eq(pieces[i][at], i + 1);
+		for (unsigned i = 0; i < 9; i++)
+			OPENSSL_free(pieces[i]);
+	}
+	OPENSSL_free(NULL);
+	ck_assert_ptr_null(OPENSSL_malloc(0));
+}
+END_TEST
+
+#if !defined(__SANITIZE_ADDRESS__)
+START_TEST(memory_given_back_twice)
+{
+	void *volatile piece;
+
+	tls_mem_init();
+	piece = OPENSSL_malloc(40);
+	OPENSSL_free(piece);
+	OPENSSL_free(piece);
+}
+END_TEST
+#endif
+
 int
 main(void)
 {
@@ -115,6 +160,10 @@ main(void)
 	tcase_add_test(tcase, longest_name);
 	tcase_add_test(tcase, certificates_for_a_name);
 	tcase_add_test(tcase, ticket_keys);
+	tcase_add_test(tcase, memory_of_openssl);
+#if !defined(__SANITIZE_ADDRESS__)
+	tcase_add_test_raise_signal(tcase, memory_given_back_twice, SIGABRT);
+#endif
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_NORMAL);
 	failed = srunner_ntests_failed(runner);
