@@ -268,6 +268,7 @@ on_keeper_message(struct instance *instance, struct frame_in *in)
 {
 	char text[PROCESS_EXIT_TEXT_MAX], why[INSTANCE_REASON_MAX];
 	uint32_t number;
+	size_t said;
 
 	switch (in->type) {
 	case KEEPER_STARTED:
@@ -294,8 +295,11 @@ on_keeper_message(struct instance *instance, struct frame_in *in)
 	case KEEPER_EXITED:
 		number = frame_get_u32(in);
 		instance->exited = true;
-		snprintf(instance->last_exit, sizeof(instance->last_exit),
-		    "pid %d: %s", (int)instance->pid,
+		/* How it ended is no answer where we gave it up. */
+		said = instance->given_up ? strlen(instance->last_exit) : 0;
+		snprintf(instance->last_exit + said,
+		    sizeof(instance->last_exit) - said, "%spid %d: %s",
+		    said == 0 ? "" : "; ", (int)instance->pid,
 		    process_exit_text((int)number, text));
 		break;
 	default:

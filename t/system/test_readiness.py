@@ -84,8 +84,9 @@ serve()
 """)
     one = daemon(conf_of(command(place, start_timeout="6s",
                                  probe={"status": 204}), port))
-    wait_for(lambda: "status 200, not 204" in (one.app("app")["last_exit"] or
-                                               ""), 20)
+    wait_for(lambda: "killed by" in (one.app("app")["last_exit"] or ""), 20)
+    # Why it was killed is still said.
+    assert "status 200, not 204; pid" in one.app("app")["last_exit"]
 
 
 def test_watchdog(daemon, port):
