@@ -163,12 +163,13 @@ def test_older_binary(daemon, port, binary):
     one.ok("upgrade", timeout=120)
 
 
-def ended(one, command=None):
+def ended(one, command=None, may_be_done=False):
     """Nothing of it is left, and the next one starts at once."""
     if command:
         _, said = command.communicate(timeout=20 * scalws.SLOW)
-        assert command.returncode == 3, said
-        assert "went away before it was done" in said
+        if not may_be_done or command.returncode != 0:
+            assert command.returncode == 3, said
+            assert "went away before it was done" in said
     wait_for(lambda: not one.leftovers(), 15, "all is gone")
     one.start()
     one.wait_running("app")
@@ -235,7 +236,8 @@ def test_killed_in_the_middle(daemon, port, binary, moment):
             command = None
         if moment == "rehearsal":
             replace(binary, good.read_bytes())
-        ended(one, command)
+        # The new proxy may be faster than we are.
+        ended(one, command, may_be_done=moment == "new proxy")
 
 
 # --- two things at once ---------------------------------------------------------
