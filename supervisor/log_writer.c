@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -21,6 +20,7 @@
 #include "src/base/log.h"
 #include "src/base/mem.h"
 #include "src/base/strbuf.h"
+#include "src/base/thread.h"
 #include "supervisor/app_log.h"
 
 #define STACK_BYTES (256 * 1024)
@@ -251,28 +251,6 @@ log_writer_reopen(struct log_writer *writer)
 	pthread_mutex_unlock(&writer->lock);
 }
 
-/* In no list: nothing else is needed to know that it has no thread. */
-static int
-start_thread(struct log_file *file)
-{
-	pthread_attr_t how;
-	sigset_t all, before;
-	pthread_t thread;
-	int error;
-
-	pthread_attr_init(&how);
-	pthread_attr_setstacksize(&how, STACK_BYTES);
-	pthread_attr_setdetachstate(&how, PTHREAD_CREATE_DETACHED);
-	/* Signals are the loop's. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = pthread_create(&thread, &how, run_thread, file);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&how);
-	errno = error;
-	return error == 0 ? 0 : -1;
-}
-
 struct log_file *
 log_file_new(struct log_writer *writer, const char *path,
     const struct log_limits *limits)
@@ -286,7 +264,7 @@ log_file_new(struct log_writer *writer, const char *path,
 	pthread_cond_init(&file->work, NULL);
 	pthread_mutex_lock(&writer->lock);
 	list_push_back(&writer->files, &file->node);
-	if (start_thread(file) == -1) {
+	if (thread_start(run_thread, file, STACK_BYTES) == -1) {
 		log_errno("%s: no thread, lines of the app are lost", path);
 		list_remove(&file->node);
 		/* As if its first write hung for ever. */

@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,6 +16,7 @@
 #include "src/base/clock.h"
 #include "src/base/log.h"
 #include "src/base/mem.h"
+#include "src/base/thread.h"
 
 #define STACK_BYTES ((size_t)256 * 1024)
 #define END_PATIENCE_S 1
@@ -123,27 +123,6 @@ take_line(const char *line, size_t len)
 	return true;
 }
 
-static int
-start_thread(void)
-{
-	pthread_attr_t how;
-	sigset_t all, before;
-	pthread_t id;
-	int error;
-
-	pthread_attr_init(&how);
-	pthread_attr_setstacksize(&how, STACK_BYTES);
-	pthread_attr_setdetachstate(&how, PTHREAD_CREATE_DETACHED);
-	/* Signals are the loop's. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = pthread_create(&id, &how, run_thread, NULL);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&how);
-	errno = error;
-	return error == 0 ? 0 : -1;
-}
-
 void
 log_thread_begin(void)
 {
@@ -156,7 +135,7 @@ log_thread_begin(void)
 		thread.pending = mem_alloc_dirty(LOG_THREAD_PENDING_MAX);
 		thread.spare = mem_alloc_dirty(LOG_THREAD_PENDING_MAX);
 		thread.fd = log_hand_to(take_line);
-		if (start_thread() == -1) {
+		if (thread_start(run_thread, NULL, STACK_BYTES) == -1) {
 			log_hand_to(NULL);
 			mem_free(thread.pending);
 			mem_free(thread.spare);

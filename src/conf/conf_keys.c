@@ -522,7 +522,8 @@ const struct conf_key conf_keys[] = {
 	{ .path = "apps.*.log.max_bytes", .type = CONF_TYPE_BYTES,
 	    .min = 4096, .max = ANY_SIZE, .or_zero = true, .preset = "32M",
 	    IN(conf_app, log.max_bytes),
-	    .help = "Size at which it is rotated; 0 is never." },
+	    .help = "Size at which it is rotated; 0 is never, for logs that "
+		    "another program rotates." },
 	{ .path = "apps.*.log.max_age", .type = CONF_TYPE_DURATION,
 	    .min = 1 * SECONDS, .max = 3650 * DAY, .or_zero = true,
 	    .preset = "0s", IN(conf_app, log.max_age_ms),

@@ -9,14 +9,7 @@
 #include <string.h>
 
 #include "fcgi/fcgi.h"
-
-#define REQUIRE(what)                                                      \
-	do {                                                               \
-		if (!(what)) {                                             \
-			fprintf(stderr, "line %d: %s\n", __LINE__, #what); \
-			abort();                                           \
-		}                                                          \
-	} while (0)
+#include "t/fuzz/require.h"
 
 #define SIZE_MAX_INPUT 4096
 

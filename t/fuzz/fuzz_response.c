@@ -11,14 +11,7 @@
 #include "proxy/http/h1_parse.h"
 #include "proxy/http/h1_witness.h"
 #include "proxy/http/status.h"
-
-#define REQUIRE(what)                                                      \
-	do {                                                               \
-		if (!(what)) {                                             \
-			fprintf(stderr, "line %d: %s\n", __LINE__, #what); \
-			abort();                                           \
-		}                                                          \
-	} while (0)
+#include "t/fuzz/require.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

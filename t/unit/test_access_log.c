@@ -13,6 +13,7 @@
 #include "proxy/core/request.h"
 #include "proxy/core/worker.h"
 #include "src/base/fdutil.h"
+#include "t/unit/run.h"
 
 static const struct front_ops front = { .name = "HTTP/1.1" };
 static struct worker *worker;
@@ -258,16 +259,10 @@ main(void)
 		the_longest_line_fits, log_files_are_swapped };
 	Suite *suite = suite_create("access_log");
 	TCase *all = tcase_create("lines");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(all, set_up, tear_down);
 	for (size_t i = 0; i < ARRAY_LEN(tests); i++)
 		tcase_add_test(all, tests[i]);
 	suite_add_tcase(suite, all);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return run_suite(suite);
 }

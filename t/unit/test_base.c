@@ -19,6 +19,7 @@
 #include "src/base/mem.h"
 #include "src/base/str.h"
 #include "src/base/strbuf.h"
+#include "t/unit/run.h"
 
 START_TEST(str_compare)
 {
@@ -612,16 +613,10 @@ main(void)
 		addr_hosts_as_libc, addr_equal_and_hash, addr_ranges };
 	Suite *suite = suite_create("base");
 	TCase *all = tcase_create("pure");
-	SRunner *runner;
-	int failed;
 
 	for (size_t i = 0; i < ARRAY_LEN(tests); i++)
 		tcase_add_test(all, tests[i]);
 	tcase_add_test_raise_signal(all, mem_overflow_aborts, 6);
 	suite_add_tcase(suite, all);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return run_suite(suite);
 }

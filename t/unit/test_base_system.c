@@ -21,6 +21,7 @@
 #include "src/base/log_thread.h"
 #include "src/base/mem.h"
 #include "src/base/priv.h"
+#include "t/unit/run.h"
 
 /* One line as it reached the descriptor, with the newline. */
 static size_t
@@ -389,16 +390,10 @@ main(void)
 		fd_sealed, fd_limit_raised, priv_users, priv_drops };
 	Suite *suite = suite_create("base_system");
 	TCase *all = tcase_create("kernel");
-	SRunner *runner;
-	int failed;
 
 	tcase_set_timeout(all, 30); /* sanitizers, and a busy machine */
 	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
 		tcase_add_test(all, tests[i]);
 	suite_add_tcase(suite, all);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return run_suite(suite);
 }

@@ -18,41 +18,13 @@
 #include "src/conf/conf.h"
 #include "src/conf/conf_number.h"
 #include "src/conf/conf_schema.h"
+#include "t/unit/conf_files.h"
+#include "t/unit/run.h"
 
 #define USER "user = \"www-data\";\n"
 #define SITE                                            \
 	"sites = ( { listen = [ \"127.0.0.1:8080\" ]; " \
 	"routes = ( { respond = { body = \"hi\"; }; } ); } );\n"
-
-static char directory[] = "/tmp/scalws-conf-XXXXXX";
-
-static void
-write_file(const char *name, const char *text)
-{
-	int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC, 0644);
-
-	ck_assert_int_ne(fd, -1);
-	ck_assert_int_eq(fd_write_all(fd, text, strlen(text)), 0);
-	close(fd);
-}
-
-static void
-enter_directory(void)
-{
-	strcpy(directory + strlen(directory) - 6, "XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(directory));
-	ck_assert_int_eq(chdir(directory), 0);
-}
-
-static void
-leave_directory(void)
-{
-	char *command = mem_printf("rm -rf %s", directory);
-
-	ck_assert_int_eq(chdir("/"), 0);
-	ck_assert_int_eq(system(command), 0);
-	mem_free(command);
-}
 
 /* For texts that must be right; prints what is not. */
 static struct conf *
@@ -61,7 +33,7 @@ load(const char *text)
 	struct conf_errors errors;
 	struct conf *conf;
 
-	write_file("scalws.conf", text);
+	conf_files_write("scalws.conf", text);
 	conf_errors_init(&errors);
 	conf = conf_load("scalws.conf", &errors);
 	if (conf == NULL)
@@ -340,7 +312,7 @@ START_TEST(sent_text_means_the_same)
 	struct conf *conf, *sent;
 	struct conf_errors errors;
 	struct strbuf flat = STRBUF_EMPTY, again = STRBUF_EMPTY;
-	char *first, *second;
+	char *first, *second, here[4096];
 
 	/* Relative names are made absolute before they are sent. */
 	ck_assert_int_eq(mkdir("app", 0755), 0);
@@ -357,8 +329,8 @@ START_TEST(sent_text_means_the_same)
 	first = print(conf);
 	second = print(sent);
 	ck_assert_str_eq(first, second);
-	ck_assert(
-	    strncmp(sent->apps[0].root, directory, strlen(directory)) == 0);
+	ck_assert_ptr_nonnull(getcwd(here, sizeof(here)));
+	ck_assert(strncmp(sent->apps[0].root, here, strlen(here)) == 0);
 	ck_assert_str_eq(sent->file, "scalws.conf");
 	ck_assert_str_eq(sent->sites[0].where.file, "scalws.conf");
 	ck_assert_int_eq(sent->sites[0].where.line, 4);
@@ -437,15 +409,17 @@ START_TEST(includes_and_drop_ins)
 
 	ck_assert_int_eq(mkdir("d", 0755), 0);
 	ck_assert_int_eq(mkdir("parts", 0755), 0);
-	write_file("parts/limits.conf", "connections = 7;\n"
-					"@include \"more.conf\"\n"
-					"header_count = 50; # no newline");
-	write_file("parts/more.conf", "\n\nidle_timeout = \"7s\";");
-	write_file("d/1.conf", "apps = { one = { user = \"nobody\";\n"
-			       "runtime = \"command\"; command = \"/bin/x\"; "
-			       "}; };\n");
-	write_file("d/2.conf", "\n" SITE);
-	write_file("d/no.txt", "rubbish");
+	conf_files_write("parts/limits.conf",
+	    "connections = 7;\n"
+	    "@include \"more.conf\"\n"
+	    "header_count = 50; # no newline");
+	conf_files_write("parts/more.conf", "\n\nidle_timeout = \"7s\";");
+	conf_files_write("d/1.conf",
+	    "apps = { one = { user = \"nobody\";\n"
+	    "runtime = \"command\"; command = \"/bin/x\"; "
+	    "}; };\n");
+	conf_files_write("d/2.conf", "\n" SITE);
+	conf_files_write("d/no.txt", "rubbish");
 	conf = load(USER "limits = {\n"
 			 "@include \"parts/limits.conf\"\n"
 			 "};\n"
@@ -468,7 +442,7 @@ expect_error(const char *text, const char *message)
 {
 	struct conf_errors errors;
 
-	write_file("scalws.conf", text);
+	conf_files_write("scalws.conf", text);
 	conf_errors_init(&errors);
 	ck_assert_ptr_null(conf_load("scalws.conf", &errors));
 	ck_assert_msg(strstr(errors.text.ptr, message) != NULL,
@@ -478,8 +452,8 @@ expect_error(const char *text, const char *message)
 
 START_TEST(mistakes_in_other_files)
 {
-	write_file("a.inc", "\nbacklog = 0;\n");
-	write_file("b.inc", "workers = 1;\n\n= 5\n");
+	conf_files_write("a.inc", "\nbacklog = 0;\n");
+	conf_files_write("b.inc", "workers = 1;\n\n= 5\n");
 	expect_error(USER SITE "@include \"a.inc\"\nworkers = -1;\n",
 	    "a.inc:2: backlog: 0 is outside");
 	/* The lines behind an include are counted on. */
@@ -498,20 +472,20 @@ START_TEST(mistakes_in_drop_ins)
 	    "command = \"/bin/x\"; }; };\n";
 	char *second;
 
-	write_file("1.drop", app);
+	conf_files_write("1.drop", app);
 	second = mem_printf("\n%s", app);
-	write_file("2.drop", second);
+	conf_files_write("2.drop", second);
 	mem_free(second);
 	expect_error(USER "include = \"?.drop\";\n",
 	    "2.drop:2: apps.one: stands here a second time, the first is at "
 	    "1.drop:1");
-	write_file("2.drop", "workers = 2;\n");
+	conf_files_write("2.drop", "workers = 2;\n");
 	expect_error(USER "include = \"?.drop\";\n",
 	    "2.drop:1: workers: only apps, upstreams and sites may stand");
-	write_file("2.drop", "include = \"x\";\n");
+	conf_files_write("2.drop", "include = \"x\";\n");
 	expect_error(USER "include = \"?.drop\";\n",
 	    "2.drop:1: include: only apps, upstreams and sites");
-	write_file("2.drop", "apps = ( );\n");
+	conf_files_write("2.drop", "apps = ( );\n");
 	expect_error(USER "include = \"?.drop\";\n",
 	    "2.drop:1: apps: is a list here and a group at 1.drop:1");
 	ck_assert_int_eq(mkdir("3.drop", 0755), 0);
@@ -564,7 +538,7 @@ START_TEST(warnings_do_not_refuse)
 	struct conf_errors errors;
 	struct conf *conf;
 
-	write_file("scalws.conf",
+	conf_files_write("scalws.conf",
 	    USER "apps = { a = { user = \"nobody\"; runtime = \"command\"; "
 		 "command = [ \"npm\", \"start\" ]; };\n"
 		 "b = { user = \"nobody\"; runtime = \"command\"; "
@@ -765,20 +739,14 @@ main(void)
 	char here[4096];
 	Suite *suite = suite_create("conf");
 	TCase *all = tcase_create("good");
-	SRunner *runner;
-	int failed;
 
 	/* make check says where the sources are; a person may stand there. */
 	if (getcwd(here, sizeof(here)) != NULL)
 		setenv("top_srcdir", here, 0);
-	tcase_add_checked_fixture(all, enter_directory, leave_directory);
+	tcase_add_checked_fixture(all, conf_files_enter, conf_files_leave);
 	tcase_set_timeout(all, 60);
 	for (size_t i = 0; i < ARRAY_LEN(tests); i++)
 		tcase_add_test(all, tests[i]);
 	suite_add_tcase(suite, all);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return run_suite(suite);
 }

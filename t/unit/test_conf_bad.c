@@ -13,6 +13,8 @@
 #include "src/base/fdutil.h"
 #include "src/base/mem.h"
 #include "src/conf/conf.h"
+#include "t/unit/conf_files.h"
+#include "t/unit/run.h"
 
 /* Two lines that every case but those about them begins with. */
 #define USER "user = \"www-data\";\n"
@@ -27,40 +29,10 @@
 	USER "sites = ( { listen = \"127.0.0.1:8080\"; routes = ( " routes \
 	     " ); } );\n"
 
-static char directory[] = "/tmp/scalws-conf-XXXXXX";
-
-static void
-write_file(const char *name, const char *text)
-{
-	int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC, 0644);
-
-	ck_assert_int_ne(fd, -1);
-	ck_assert_int_eq(fd_write_all(fd, text, strlen(text)), 0);
-	close(fd);
-}
-
-static void
-enter_directory(void)
-{
-	strcpy(directory + strlen(directory) - 6, "XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(directory));
-	ck_assert_int_eq(chdir(directory), 0);
-}
-
-static void
-leave_directory(void)
-{
-	char *command = mem_printf("rm -rf %s", directory);
-
-	ck_assert_int_eq(chdir("/"), 0);
-	ck_assert_int_eq(system(command), 0);
-	mem_free(command);
-}
-
 static struct conf *
 load(const char *text, struct conf_errors *errors)
 {
-	write_file("scalws.conf", text);
+	conf_files_write("scalws.conf", text);
 	conf_errors_init(errors);
 	return conf_load("scalws.conf", errors);
 }
@@ -635,19 +607,13 @@ main(void)
 		missing_and_strange_files, refuses_nul };
 	Suite *suite = suite_create("conf_bad");
 	TCase *all = tcase_create("bad");
-	SRunner *runner;
-	int failed;
 
-	tcase_add_checked_fixture(all, enter_directory, leave_directory);
+	tcase_add_checked_fixture(all, conf_files_enter, conf_files_leave);
 	tcase_add_loop_test(all, refuses_syntax, 0, (int)ARRAY_LEN(bad_syntax));
 	tcase_add_loop_test(all, refuses_value, 0, (int)ARRAY_LEN(bad_values));
 	tcase_add_loop_test(all, refuses_app, 0, (int)ARRAY_LEN(bad_apps));
 	for (size_t i = 0; i < ARRAY_LEN(tests); i++)
 		tcase_add_test(all, tests[i]);
 	suite_add_tcase(suite, all);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return run_suite(suite);
 }

@@ -14,6 +14,7 @@
 #include "proxy/core/response.h"
 #include "proxy/core/snapshot.h"
 #include "src/base/fdutil.h"
+#include "t/unit/run.h"
 
 /* ---- a front that writes down ---- */
 
@@ -796,15 +797,9 @@ main(void)
 		a_rejected_snapshot_leaves_nothing };
 	Suite *suite = suite_create("core");
 	TCase *all = tcase_create("requests");
-	SRunner *runner;
-	int failed;
 
 	for (size_t i = 0; i < ARRAY_LEN(tests); i++)
 		tcase_add_test(all, tests[i]);
 	suite_add_tcase(suite, all);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return run_suite(suite);
 }

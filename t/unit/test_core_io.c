@@ -15,6 +15,7 @@
 #include "proxy/core/worker.h"
 #include "src/base/fdutil.h"
 #include "t/unit/loop.h"
+#include "t/unit/run.h"
 
 struct owner {
 	struct io io;
@@ -536,8 +537,6 @@ main(void)
 		io_queued_write_fails, io_wakes_its_owner };
 	Suite *suite = suite_create("core_io");
 	TCase *all = tcase_create("loop");
-	SRunner *runner;
-	int failed;
 
 	signal(SIGPIPE, SIG_IGN);
 	tcase_set_timeout(all, 30);
@@ -547,9 +546,5 @@ main(void)
 	tcase_add_loop_test(all, io_at_the_end_sees_the_other_direction, 0, 3);
 	tcase_add_loop_test(all, io_connects, 0, 2);
 	suite_add_tcase(suite, all);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return run_suite(suite);
 }

@@ -22,6 +22,7 @@
 #include "proxy/upstream/fastcgi_params.h"
 #include "proxy/upstream/http1_head.h"
 #include "src/base/mem.h"
+#include "t/unit/run.h"
 
 /* ---- second tries ---- */
 
@@ -605,11 +606,5 @@ suite(void)
 int
 main(void)
 {
-	SRunner *runner = srunner_create(suite());
-	int failed;
-
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return run_suite(suite());
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "proxy/http/h1_body.h"
+#include "t/unit/run.h"
 
 #define RAW(text) text, sizeof(text) - 1
 
@@ -296,15 +297,9 @@ main(void)
 		chunk_heads };
 	Suite *suite = suite_create("h1_body");
 	TCase *all = tcase_create("bodies");
-	SRunner *runner;
-	int failed;
 
 	for (size_t i = 0; i < ARRAY_LEN(tests); i++)
 		tcase_add_test(all, tests[i]);
 	suite_add_tcase(suite, all);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return run_suite(suite);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "proxy/front/h2_head.h"
+#include "t/unit/run.h"
 
 #define MALFORMED 1 /* in place of a status; 0: taken */
 
@@ -337,8 +338,6 @@ main(void)
 {
 	Suite *suite = suite_create("h2_head");
 	TCase *tests = tcase_create("all");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_loop_test(tests, test_case, 0, ARRAY_LEN(cases));
 	tcase_add_test(tests, test_what_comes_of_it);
@@ -347,9 +346,5 @@ main(void)
 	tcase_add_test(tests, test_priority);
 	tcase_add_test(tests, test_trailers);
 	suite_add_tcase(suite, tests);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return run_suite(suite);
 }

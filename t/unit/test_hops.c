@@ -10,6 +10,7 @@
 #include "proxy/http/forwarded.h"
 #include "proxy/http/h1_parse.h"
 #include "proxy/http/max_forwards.h"
+#include "t/unit/run.h"
 
 static const struct h1_limits limits = { 200, 2000, 20 };
 
@@ -162,15 +163,9 @@ main(void)
 	const TTest *const tests[] = { clients, max_forwards };
 	Suite *suite = suite_create("hops");
 	TCase *all = tcase_create("hops");
-	SRunner *runner;
-	int failed;
 
 	for (size_t i = 0; i < ARRAY_LEN(tests); i++)
 		tcase_add_test(all, tests[i]);
 	suite_add_tcase(suite, all);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return run_suite(suite);
 }

@@ -9,6 +9,7 @@
 #include "proxy/http/h1_parse.h"
 #include "proxy/http/h1_witness.h"
 #include "proxy/http/status.h"
+#include "t/unit/run.h"
 
 #define RAW(text) text, sizeof(text) - 1
 #define OK(fields) RAW("HTTP/1.1 200 OK\r\n" fields "\r\n")
@@ -535,15 +536,9 @@ main(void)
 		hops_marked, table_cases, many_options, statuses };
 	Suite *suite = suite_create("http");
 	TCase *all = tcase_create("http");
-	SRunner *runner;
-	int failed;
 
 	for (size_t i = 0; i < ARRAY_LEN(tests); i++)
 		tcase_add_test(all, tests[i]);
 	suite_add_tcase(suite, all);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return run_suite(suite);
 }

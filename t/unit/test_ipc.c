@@ -14,6 +14,7 @@
 #include "src/base/mem.h"
 #include "src/ipc/channel.h"
 #include "src/ipc/control.h"
+#include "t/unit/run.h"
 
 #define QUEUE_MAX (1024 * 1024)
 
@@ -450,8 +451,6 @@ main(void)
 	Suite *suite = suite_create("ipc");
 	TCase *frames = tcase_create("frames");
 	TCase *control = tcase_create("control");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	tcase_add_checked_fixture(frames, open_pair, close_pair);
 	tcase_add_test(frames, fields_arrive);
@@ -470,8 +469,5 @@ main(void)
 	tcase_add_test(control, control_answers);
 	suite_add_tcase(suite, frames);
 	suite_add_tcase(suite, control);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return run_suite(suite);
 }

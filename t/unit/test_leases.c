@@ -9,6 +9,7 @@
 #include "src/base/compiler.h"
 #include "src/base/mem.h"
 #include "supervisor/leases.h"
+#include "t/unit/run.h"
 
 #define CAP 3
 #define INSTANCE 7
@@ -337,8 +338,6 @@ main(void)
 {
 	Suite *suite = suite_create("leases");
 	TCase *tcase = tcase_create("leases");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_test(tcase, the_new_one_gets_what_the_old_gives_up);
 	tcase_add_test(tcase, who_waits_at_the_old_one_is_lent_a_slot);
@@ -351,9 +350,5 @@ main(void)
 	tcase_add_test(tcase, nobody_knows_it);
 	tcase_add_loop_test(tcase, never_above_the_cap, 0, 5);
 	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return run_suite(suite);
 }

@@ -14,6 +14,7 @@
 #include "src/base/clock.h"
 #include "src/base/compiler.h"
 #include "supervisor/lost_slots.h"
+#include "t/unit/run.h"
 
 #define INSTANCE 7
 #define DEADLINE_MS 20000
@@ -108,15 +109,9 @@ main(void)
 {
 	Suite *suite = suite_create("lost slots");
 	TCase *tcase = tcase_create("lost slots");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_test(tcase, only_what_the_dead_left);
 	tcase_set_timeout(tcase, 4 * DEADLINE_MS / 1000);
 	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return run_suite(suite);
 }

@@ -24,6 +24,7 @@
 #include "src/base/mem.h"
 #include "src/base/strbuf.h"
 #include "t/unit/proxy_driver.h"
+#include "t/unit/run.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define COUNTS_MALLOC 0
@@ -901,17 +902,11 @@ main(void)
 	};
 	Suite *suite = suite_create("proxy");
 	TCase *all = tcase_create("alone");
-	SRunner *runner;
-	int failed;
 
 	tcase_set_timeout(all, 60);
 	for (size_t i = 0; i < ARRAY_LEN(tests); i++)
 		tcase_add_test(all, tests[i]);
 	tcase_add_loop_test(all, many_workers, 0, 3);
 	suite_add_tcase(suite, all);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return run_suite(suite);
 }

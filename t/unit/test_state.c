@@ -11,6 +11,7 @@
 #include "supervisor/instance_state.h"
 #include "supervisor/saved.h"
 #include "supervisor/state.h"
+#include "t/unit/run.h"
 
 /* ---- fields ---- */
 
@@ -234,8 +235,6 @@ main(void)
 {
 	Suite *suite = suite_create("state");
 	TCase *tcase = tcase_create("state");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_test(tcase, fields_come_back);
 	tcase_add_loop_test(
@@ -243,9 +242,5 @@ main(void)
 	tcase_add_test(tcase, a_supervisor_comes_back);
 	tcase_add_test(tcase, a_part_is_refused);
 	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return run_suite(suite);
 }

@@ -19,6 +19,7 @@
 #include "supervisor/runtimes.h"
 #include "supervisor/spawn.h"
 #include "supervisor/tree.h"
+#include "t/unit/run.h"
 
 /* ---- counts ---- */
 
@@ -664,8 +665,6 @@ main(void)
 {
 	Suite *suite = suite_create("supervisor");
 	TCase *pure = tcase_create("pure");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_test(pure, counts_add_up);
 	tcase_add_test(pure, early_deaths_double);
@@ -688,9 +687,5 @@ main(void)
 	tcase_add_test(pure, stat_of_a_strange_name);
 	tcase_add_test(pure, descendants);
 	suite_add_tcase(suite, pure);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return run_suite(suite);
 }

@@ -10,6 +10,7 @@
 #include "proxy/core/tls_mem.h"
 #include "proxy/core/tls_names.h"
 #include "proxy/core/tls_tickets.h"
+#include "t/unit/run.h"
 
 #define BYTES(text) (const uint8_t *)(text), sizeof(text) - 1
 
@@ -153,8 +154,6 @@ main(void)
 {
 	Suite *suite = suite_create("tls");
 	TCase *tcase = tcase_create("tls");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	tcase_add_test(tcase, names_of_clients);
 	tcase_add_test(tcase, longest_name);
@@ -165,8 +164,5 @@ main(void)
 	tcase_add_test_raise_signal(tcase, memory_given_back_twice, SIGABRT);
 #endif
 	suite_add_tcase(suite, tcase);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return run_suite(suite);
 }

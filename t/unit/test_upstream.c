@@ -18,6 +18,7 @@
 #include "proxy/upstream/registry.h"
 #include "proxy/upstream/upstream.h"
 #include "src/base/mem.h"
+#include "t/unit/run.h"
 
 /* ---- the queue alone ---- */
 
@@ -646,11 +647,5 @@ suite(void)
 int
 main(void)
 {
-	SRunner *runner = srunner_create(suite());
-	int failed;
-
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return run_suite(suite());
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "proxy/http/uri.h"
+#include "t/unit/run.h"
 
 #define RAW(text) text, sizeof(text) - 1
 
@@ -369,15 +370,9 @@ main(void)
 		matches, prefixes, encoded };
 	Suite *suite = suite_create("uri");
 	TCase *all = tcase_create("uri");
-	SRunner *runner;
-	int failed;
 
 	for (size_t i = 0; i < ARRAY_LEN(tests); i++)
 		tcase_add_test(all, tests[i]);
 	suite_add_tcase(suite, all);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return run_suite(suite);
 }

@@ -9,6 +9,7 @@
 #include "proxy/core/worker.h"
 #include "src/base/clock.h"
 #include "t/unit/loop.h"
+#include "t/unit/run.h"
 
 /* ---- timers ---- */
 
@@ -208,16 +209,10 @@ main(void)
 		deferred_may_defer_again, buffers_are_used_again };
 	Suite *suite = suite_create("worker");
 	TCase *all = tcase_create("loop");
-	SRunner *runner;
-	int failed;
 
 	tcase_set_timeout(all, 30);
 	for (size_t i = 0; i < ARRAY_LEN(tests); i++)
 		tcase_add_test(all, tests[i]);
 	suite_add_tcase(suite, all);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return run_suite(suite);
 }
