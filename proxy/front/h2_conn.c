@@ -68,6 +68,34 @@ h2_count_control(struct h2_conn *h2)
 
 /* ---- nghttp2's callbacks ---- */
 
+/* The bit of `said` that is this stream's; 0 for none. */
+static uint64_t
+bit_of(const struct h2_conn *h2, int32_t id)
+{
+	uint32_t back = ((uint32_t)h2->last_id - (uint32_t)id) / 2;
+
+	return id > 0 && id <= h2->last_id && id % 2 == 1 && back < 64
+		   ? UINT64_C(1) << back
+		   : 0;
+}
+
+void
+h2_said_all(struct h2_conn *h2, int32_t id)
+{
+	h2->said |= bit_of(h2, id);
+}
+
+/* RFC 9113 section 5.1, "closed". nghttp2 knows it no more and would drop the
+ * head without a word; of those that we have reset the rest may be on its way.
+ */
+static bool
+is_of_the_past(const struct h2_conn *h2, const nghttp2_frame_hd *hd)
+{
+	return (h2->said & bit_of(h2, hd->stream_id)) != 0 &&
+	       nghttp2_session_get_stream_user_data(
+		   h2->session, hd->stream_id) == NULL;
+}
+
 /* What nghttp2 takes though RFC 9113 says that it ends the connection. NULL: it
  * is none of that. */
 static const char *
@@ -96,6 +124,9 @@ on_begin_frame(
 		return h2_give_up(h2, NGHTTP2_PROTOCOL_ERROR, why);
 	switch (hd->type) {
 	case NGHTTP2_HEADERS:
+		if (UNLIKELY(is_of_the_past(h2, hd)))
+			return h2_give_up(h2, NGHTTP2_STREAM_CLOSED,
+			    "more of a stream that has ended");
 		return 0;
 	case NGHTTP2_CONTINUATION:
 		/* nghttp2 looks at the length of all others. */
@@ -118,6 +149,7 @@ on_begin_frame(
 		}
 		break;
 	case NGHTTP2_RST_STREAM:
+		h2_said_all(h2, hd->stream_id);
 		return h2_count_reset(h2);
 	default:
 		break;

@@ -108,6 +108,8 @@ struct h2_conn {
 	/* The last stream that the client opened, and those that it passed
 	 * over at last. */
 	int32_t last_id, skipped_from, skipped_to;
+	/* Which of the last 64 the client has said all of; bit 0 is last_id. */
+	uint64_t said;
 
 	/* Since counted_ms. */
 	int64_t counted_ms;
@@ -131,6 +133,8 @@ int h2_give_up(struct h2_conn *h2, uint32_t code, const char *why);
  * h2_give_up's word: there were too many. */
 int h2_count_reset(struct h2_conn *h2);
 int h2_count_control(struct h2_conn *h2);
+/* The client has said all that it may on one of its streams, or reset it. */
+void h2_said_all(struct h2_conn *h2, int32_t id);
 /* The client has answered a PING. */
 void h2_ping_acked(struct h2_conn *h2, const uint8_t mark[8]);
 

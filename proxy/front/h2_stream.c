@@ -145,6 +145,20 @@ refuse_stream(struct h2_conn *h2, int32_t id)
 	return h2_count_reset(h2);
 }
 
+/* RFC 9113 section 5.1.1: opening one closes all that were passed over. */
+static void
+begin_stream(struct h2_conn *h2, int32_t id)
+{
+	uint32_t further = ((uint32_t)id - (uint32_t)h2->last_id) / 2;
+
+	if (UNLIKELY(further > 1)) {
+		h2->skipped_from = h2->last_id + 2;
+		h2->skipped_to = id - 2;
+	}
+	h2->said = further < 64 ? h2->said << further : 0;
+	h2->last_id = id;
+}
+
 static int
 on_begin_headers(
     nghttp2_session *session, const nghttp2_frame *frame, void *user_data)
@@ -154,11 +168,9 @@ on_begin_headers(
 
 	if (frame->headers.cat != NGHTTP2_HCAT_REQUEST)
 		return 0;
-	if (frame->hd.stream_id > h2->last_id + 2) {
-		h2->skipped_from = h2->last_id + 2;
-		h2->skipped_to = frame->hd.stream_id - 2;
-	}
-	h2->last_id = frame->hd.stream_id;
+	begin_stream(h2, frame->hd.stream_id);
+	if ((frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0)
+		h2->said |= 1;
 	if (UNLIKELY(h2->n_streams >= h2->conn->front->h2.max_streams))
 		return refuse_stream(h2, frame->hd.stream_id);
 	stream = new_stream(h2, frame->hd.stream_id);
@@ -440,6 +452,7 @@ body_is_whole(struct h2_stream *stream)
 	struct request *request = stream->request;
 
 	stream->in_ended = true;
+	h2_said_all(stream->h2, stream->id);
 	h2_linger_release(stream);
 	if (h2_stream_is_over(stream))
 		return 0;

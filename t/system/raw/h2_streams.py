@@ -126,6 +126,7 @@ FRAMES = {
 }
 # Never right, whatever the state.
 ALWAYS_WRONG = ("settings", "push-promise", "ping", "goaway", "continuation")
+HEADS = ("headers", "headers-end", "trailers")
 NOTHING = Outcome({}, origin=NOTHING_WHOLE)
 # Rows of these have an answer that was whole before.
 WAS = Outcome({S: 200})
@@ -169,9 +170,7 @@ TABLE = {
     }, (goaway(origin=ANY),)),
     "closed": ((get(S), end_of(S)), (), {
         "data": closed(WAS), "data-end": closed(WAS),
-        "headers": closed(WAS) + (goaway(origin=ANY),),
-        "headers-end": closed(WAS) + (goaway(origin=ANY),),
-        "trailers": closed(WAS) + (goaway(origin=ANY),),
+        **dict.fromkeys(HEADS, (goaway(STREAM_CLOSED, origin=ANY),)),
         "priority": (WAS,), "unknown": (WAS,),
         "rst-stream": (WAS,), "window-update": (WAS,),
     }, (goaway(origin=ANY),)),
@@ -180,9 +179,7 @@ TABLE = {
                                          origin=NOTHING_WHOLE),),
         "data-end": closed(NOTHING) + (reset(STREAM_CLOSED, stream=S,
                                              origin=NOTHING_WHOLE),),
-        "headers": closed(NOTHING) + (UNEXPECTED,),
-        "headers-end": closed(NOTHING) + (UNEXPECTED,),
-        "trailers": closed(NOTHING) + (UNEXPECTED,),
+        **dict.fromkeys(HEADS, (goaway(STREAM_CLOSED, origin=ANY),)),
         "priority": (NOTHING,), "unknown": (NOTHING,),
         "rst-stream": closed(NOTHING),
         "window-update": closed(NOTHING),
