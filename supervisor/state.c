@@ -79,6 +79,18 @@ state_free(struct state **state_ptr)
 	*state_ptr = NULL;
 }
 
+void
+state_proof(struct str text, char proof[STATE_PROOF_MAX])
+{
+	uint64_t sum = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+
+	for (size_t i = 0; i < text.len; i++)
+		sum = (sum ^ (unsigned char)text.ptr[i]) *
+		      UINT64_C(0x100000001b3);
+	snprintf(proof, STATE_PROOF_MAX, "state understood: %016llx",
+	    (unsigned long long)sum);
+}
+
 bool
 state_is_reading(const struct state *state)
 {

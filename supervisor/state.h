@@ -32,6 +32,11 @@ struct state *state_read(
     const char *text, size_t len, const char **why) MUST_CHECK;
 void state_free(struct state **state);
 
+/* What a program says that has read this text: a line, without its newline,
+ * that no other program would say by chance. */
+#define STATE_PROOF_MAX 48
+void state_proof(struct str text, char proof[STATE_PROOF_MAX]);
+
 bool state_is_reading(const struct state *state);
 /* Writing: the whole text, valid until state_free. */
 struct str state_text(struct state *state);

@@ -53,10 +53,11 @@ successor_open(const char *path, char *why, size_t why_size)
 	return -1;
 }
 
-/* The state as a sealed memfd, and which descriptors it names. -1 with errno.
- */
+/* The state as a sealed memfd, which descriptors it names, and the proof that
+ * it was read. -1 with errno. */
 static int
-write_state(struct saved *saved, int **fds, size_t *n_fds)
+write_state(
+    struct saved *saved, int **fds, size_t *n_fds, char proof[STATE_PROOF_MAX])
 {
 	struct state *state = state_write();
 	const int *named;
@@ -65,6 +66,7 @@ write_state(struct saved *saved, int **fds, size_t *n_fds)
 
 	if (saved_exchange(saved, state) == 0) {
 		text = state_text(state);
+		state_proof(text, proof);
 		fd = fd_memfd_sealed("scalws-state", text.ptr, text.len);
 		named = state_fds(state, n_fds);
 		*fds = mem_alloc_array(*n_fds + 1, sizeof(int));
@@ -82,6 +84,7 @@ struct rehearsal {
 	pid_t pid;
 	int output; /* what it says */
 	char why[WHY_MAX];
+	char proof[STATE_PROOF_MAX];
 	rehearsal_cb *on_done;
 	void *arg;
 };
@@ -122,33 +125,35 @@ free_rehearsal(struct rehearsal *rehearsal)
 	mem_free(rehearsal);
 }
 
-/* The last line that it printed says why. */
+/* The last line that it printed: the proof, or why not. */
 static void
-read_reason(struct rehearsal *rehearsal, const char *exit_text)
+read_answer(struct rehearsal *rehearsal, int status)
 {
-	char text[4096], *line = text, *end;
+	char text[4096], *line = text, *end, exit_text[PROCESS_EXIT_TEXT_MAX];
 	ssize_t n = read(rehearsal->output, text, sizeof(text) - 1);
 
-	if (rehearsal->why[0] != '\0')
-		return;
 	text[n > 0 ? n : 0] = '\0';
 	end = text + strlen(text);
 	while (end > text && end[-1] == '\n')
 		*--end = '\0';
 	if (strrchr(text, '\n') != NULL)
 		line = strrchr(text, '\n') + 1;
+	/* Any program may end well. */
+	if (status == 0 && strcmp(line, rehearsal->proof) == 0)
+		return;
 	snprintf(rehearsal->why, sizeof(rehearsal->why), "%s%s%.256s",
-	    exit_text, line[0] == '\0' ? "" : ": ", line);
+	    status == 0 ? "it does not say that it understands the state"
+			: process_exit_text(status, exit_text),
+	    line[0] == '\0' ? "" : ": ", line);
 }
 
 static void
 on_rehearsal_exit(pid_t pid, int status, void *arg)
 {
 	struct rehearsal *rehearsal = arg;
-	char text[PROCESS_EXIT_TEXT_MAX];
 
-	if (status != 0)
-		read_reason(rehearsal, process_exit_text(status, text));
+	if (rehearsal->why[0] == '\0')
+		read_answer(rehearsal, status);
 	rehearsal->on_done(rehearsal->why, rehearsal->arg);
 	free_rehearsal(rehearsal);
 }
@@ -162,7 +167,8 @@ rehearsal_start(struct process_table *table, int exe_fd, struct saved *saved,
 	char *argv[] = { name, option, NULL };
 	int *fds = NULL, ends[2];
 	size_t n_fds;
-	int state_fd = write_state(saved, &fds, &n_fds);
+	char proof[STATE_PROOF_MAX];
+	int state_fd = write_state(saved, &fds, &n_fds, proof);
 	pid_t pid = -1;
 
 	mem_free(fds);
@@ -184,6 +190,7 @@ rehearsal_start(struct process_table *table, int exe_fd, struct saved *saved,
 	rehearsal->table = table;
 	rehearsal->pid = pid;
 	rehearsal->output = ends[0];
+	memcpy(rehearsal->proof, proof, sizeof(proof));
 	rehearsal->on_done = on_done;
 	rehearsal->arg = arg;
 	process_adopt(table, pid, on_rehearsal_exit, rehearsal);
@@ -248,7 +255,8 @@ successor_exec(int exe_fd, int back_fd, struct saved *saved)
 {
 	int *fds = NULL, error;
 	size_t n_fds;
-	int state_fd = write_state(saved, &fds, &n_fds);
+	char proof[STATE_PROOF_MAX];
+	int state_fd = write_state(saved, &fds, &n_fds, proof);
 
 	if (state_fd == -1)
 		return;

@@ -28,6 +28,7 @@ struct given {
 	struct saved saved;
 	struct conf *conf, *first;
 	char why[256]; /* "": all is well */
+	char proof[STATE_PROOF_MAX];
 };
 
 static void
@@ -40,8 +41,10 @@ read_given(struct given *given, int state_fd)
 
 	memset(given, 0, sizeof(*given));
 	conf_errors_init(&errors);
-	if (fd_read_whole(state_fd, STATE_BYTES_MAX, &text, &len) == 0)
+	if (fd_read_whole(state_fd, STATE_BYTES_MAX, &text, &len) == 0) {
+		state_proof((struct str){ text, len }, given->proof);
 		given->state = state_read(text, len, &why);
+	}
 	mem_free(text);
 	if (given->state != NULL) {
 		if (saved_exchange(&given->saved, given->state) == 0) {
@@ -78,7 +81,9 @@ supervisor_rehearse(int state_fd)
 
 	read_given(&given, state_fd);
 	result = given.why[0] == '\0' ? 0 : 1;
-	if (result != 0)
+	if (result == 0)
+		printf("%s\n", given.proof);
+	else
 		fprintf(stderr,
 		    "version %s does not understand the state: %s\n",
 		    SCALWS_VERSION, given.why);

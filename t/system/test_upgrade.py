@@ -411,6 +411,8 @@ def patched(binary):
 BAD = {
     "exits": (lambda b: b"#!/bin/sh\necho no such library >&2\nexit 3\n",
               "exit code 3: no such library"),
+    "true": (lambda b: open("/bin/true", "rb").read(),
+             "does not say that it understands the state"),
     "hangs": (lambda b: b"#!/bin/sh\nexec sleep 1000\n", "in time"),
     "garbage": (lambda b: b"\x7fELFgarbage", "exit code 126"),
     "other state": (lambda b: b.read_bytes().replace(

@@ -187,7 +187,7 @@ def test_binary_that_dies_when_it_takes_over(daemon, port, binary):
     one = daemon({**one_app(BY_NAME["asgi"], port), **limits(2)})
     one.wait_running("app")
     good = kept(binary)
-    replace(binary, script(good, "exit 0", "kill -KILL $$"))
+    replace(binary, script(good, "exec $real --rehearse=3", "kill -KILL $$"))
     done = one.ctl("upgrade", timeout=60)
     assert done.returncode == 3
     assert one.wait() == -signal.SIGKILL
