@@ -16,6 +16,7 @@
 #include "supervisor/listen_fds.h"
 #include "supervisor/notify.h"
 #include "supervisor/proxy_proc.h"
+#include "supervisor/secrets.h"
 #include "supervisor/supervisor.h"
 #include "supervisor/ticket_keys.h"
 
@@ -309,6 +310,7 @@ reload_describe(struct supervisor *supervisor, struct strbuf *to)
 	}
 	conf_describe_restart(supervisor->first->conf, conf, to);
 	conf_describe_changes(supervisor->hold->conf, conf, to);
+	secrets_describe(supervisor->hold->secrets, conf, to);
 	for (size_t i = 0; i < supervisor->n_apps; i++)
 		describe_app(supervisor->apps[i],
 		    conf_find_app(conf, supervisor->apps[i]->name), to);

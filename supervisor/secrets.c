@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "src/base/fdutil.h"
 #include "src/base/mem.h"
@@ -37,6 +38,14 @@ find(const struct secrets *secrets, const char *path)
 		if (strcmp(secrets->all[i].path, path) == 0)
 			return &secrets->all[i];
 	return NULL;
+}
+
+static void
+add(struct secrets *to, const char *path, int fd)
+{
+	to->all = mem_realloc(to->all, to->count + 1, sizeof(*to->all));
+	to->all[to->count].path = mem_strdup(path);
+	to->all[to->count++].fd = fd;
 }
 
 /* A sealed copy of the file, or -1 with errno. */
@@ -73,9 +82,7 @@ read_one(const char *path, const struct conf_where *where, const char *key,
 		    reading->errors, where, key, "%s cannot be read", path);
 		return 0; /* the others may have a finding too */
 	}
-	to->all = mem_realloc(to->all, to->count + 1, sizeof(*to->all));
-	to->all[to->count].path = mem_strdup(path);
-	to->all[to->count++].fd = fd;
+	add(to, path, fd);
 	return 0;
 }
 
@@ -90,6 +97,68 @@ secrets_read(const struct conf *conf, struct conf_errors *errors)
 	    errors->count > before)
 		secrets_free(&secrets);
 	return secrets;
+}
+
+/* ---- what a reload would change ---- */
+
+struct describing {
+	const struct secrets *secrets;
+	struct secrets *told; /* without descriptors: one line for each */
+	struct strbuf *to;
+};
+
+static bool
+is_same(int fd, int other)
+{
+	char a[4096], b[sizeof(a)];
+	off_t at = 0;
+
+	for (;;) {
+		ssize_t n = pread(fd, a, sizeof(a), at);
+
+		if (n == -1 || pread(other, b, sizeof(b), at) != n)
+			return false;
+		if (n == 0)
+			return true;
+		if (memcmp(a, b, (size_t)n) != 0)
+			return false;
+		at += n;
+	}
+}
+
+static int
+describe_one(const char *path, const struct conf_where *where, const char *key,
+    void *arg)
+{
+	struct describing *describing = arg;
+	const struct secret *secret = find(describing->secrets, path);
+	int fd;
+
+	if (secret == NULL || find(describing->told, path) != NULL)
+		return 0;
+	fd = copy_file(path);
+	if (fd == -1)
+		return 0;
+	if (!is_same(fd, secret->fd)) {
+		add(describing->told, path, -1);
+		strbuf_printf(describing->to,
+		    "file %s: read again, it has changed\n", path);
+	}
+	close(fd);
+	return 0;
+}
+
+void
+secrets_describe(
+    const struct secrets *secrets, const struct conf *conf, struct strbuf *to)
+{
+	struct secrets *told = mem_alloc(sizeof(*told));
+	struct describing describing = { secrets, told, to };
+
+	if (secrets != NULL &&
+	    conf_each_tls_file(conf, describe_one, &describing) == -1)
+		strbuf_add_text(to, "not all files were looked at\n");
+	secrets_free(&told);
 }
 
 void

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "src/base/compiler.h"
+#include "src/base/strbuf.h"
 #include "src/conf/conf.h"
 #include "supervisor/proxy_load.h"
 
@@ -18,6 +19,10 @@ struct secrets; /* opaque */
 struct secrets *secrets_read(
     const struct conf *conf, struct conf_errors *errors) MUST_CHECK;
 void secrets_free(struct secrets **secrets);
+/* A line for each file of `conf` that is not on the disk what it is here; those
+ * that are not here, or cannot be read, are others' to tell. */
+void secrets_describe(
+    const struct secrets *secrets, const struct conf *conf, struct strbuf *to);
 /* One SECRET for each file. 0, or -1: `send` failed. */
 int secrets_send(const struct secrets *secrets, uint32_t serial,
     proxy_load_cb *send, void *arg) MUST_CHECK;

@@ -612,11 +612,23 @@ tls_why(const struct tls *tls, const char *preset)
 	return tls->why == NULL ? preset : tls->why;
 }
 
+static bool
+speaks_h2(const struct tls *tls)
+{
+	const unsigned char *name;
+	unsigned len;
+
+	SSL_get0_alpn_selected(tls->ssl, &name, &len);
+	return len == 2 && memcmp(name, "h2", 2) == 0;
+}
+
 bool
 tls_suits(const struct tls *tls, const struct tls_site *site)
 {
 	const struct conf_site_tls *conf = tls_site_conf(site);
 
+	if (UNLIKELY(!tls_site_offers_h2(site)) && speaks_h2(tls))
+		return false;
 	if (conf->min_version == CONF_TLS_1_3 &&
 	    SSL_version(tls->ssl) < TLS1_3_VERSION)
 		return false;

@@ -688,7 +688,8 @@ const struct conf_key conf_keys[] = {
 	{ .path = "sites.*.http2", .type = CONF_TYPE_BOOL,
 	    .preset = "true", IN(conf_site, http2),
 	    .help = "Speak HTTP/2 too. Without TLS, where clients must know "
-		"it beforehand, the listener's default site decides." },
+		"it beforehand, the listener's default site decides. "
+		"A request that came by another site's HTTP/2 gets 421." },
 	{ .path = "sites.*.access_log", .type = CONF_TYPE_PATH,
 	    .min = 1, .max = PATH_BYTES, .preset_text = "access_log",
 	    IN(conf_site, access_log),

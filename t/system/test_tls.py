@@ -296,6 +296,28 @@ def test_client_certificates(daemon, port, place):
             ask(name, client)
 
 
+def test_a_site_without_http2_beside_one_with_it(daemon, port):
+    """Its names may be in the same certificate: clients then ask for them by
+    the connection that they have, and are told to open another."""
+    tls = scalws.certificate()
+    answer = {"path": "*", "respond": {"body": "ok"}}
+    daemon({"sites": [
+        {**site(port, tls, answer, names=["new.example"])},
+        {**site(port, tls, answer, names=["old.example"]), "http2": False}]})
+
+    def ask(sni, host):
+        done = subprocess.run(
+            ["curl", "-sSk", "--http2", "--connect-to", f"{sni}:{port}:"
+             f"127.0.0.1:{port}", "-H", f"Host: {host}", "-o", os.devnull,
+             "-w", "%{http_version} %{http_code}", f"https://{sni}:{port}/"],
+            capture_output=True, text=True, timeout=30)
+        return done.stdout
+    assert ask("new.example", "new.example") == "2 200"
+    assert ask("new.example", "old.example") == "2 421"
+    assert ask("old.example", "old.example") == "1.1 200"
+    assert ask("old.example", "new.example") == "1.1 200"
+
+
 def test_hsts_and_redirect(daemon, port):
     plain = scalws.free_port()
     daemon({"sites": [site(
@@ -460,6 +482,21 @@ def test_all_checks_say_the_same(daemon, port, place):
         done = one.ctl(*verb)
         assert done.returncode == 0 and said in done.stdout, done.stdout
         assert "soon.pem: expires in" in done.stderr, done.stderr
+
+
+def test_dry_run_tells_of_new_certificates(daemon, port, place):
+    """What is in the files may be all that changes."""
+    files = make(place, "one", ["localhost"], days=90)
+    one = daemon({"sites": [site(port, files), site(
+        port, files, names=["other.example"])]})
+    assert one.ok("reload", "--dry-run") == "nothing changes\n"
+    make(place, "one", ["localhost"], days=90)
+    said = "".join(f"file {files[key]}: read again, it has changed\n"
+                   for key in ("certificate", "key"))
+    for _ in range(2):
+        assert one.ok("reload", "--dry-run") == said
+    one.ok("reload")
+    assert one.ok("reload", "--dry-run") == "nothing changes\n"
 
 
 def test_log_of_certificates_that_expire(daemon, port, place):
