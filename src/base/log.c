@@ -26,7 +26,11 @@ static struct {
 	enum log_level level;
 	int fd;
 	_Atomic(log_take_cb *) take;
-} sink = { "scalwsd", LOG_LEVEL_INFO, STDERR_FILENO, NULL };
+} sink = {
+	.role = "scalwsd",
+	.level = LOG_LEVEL_INFO,
+	.fd = STDERR_FILENO,
+};
 
 static const char *const level_names[] = {
 	[LOG_LEVEL_ERROR] = "error",
