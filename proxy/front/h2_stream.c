@@ -369,6 +369,9 @@ h2_stream_feed(struct h2_stream *stream)
 		bool last = stream->in_ended && buf->next == NULL;
 		size_t taken = give(stream, buf->bytes + buf->start, len, last);
 
+		/* Ended inside: what was kept may be gone. */
+		if (h2_stream_is_over(stream))
+			break;
 		nghttp2_session_consume(h2->session, stream->id, taken);
 		stream->in_bytes -= (uint32_t)taken;
 		buf->start += (uint32_t)taken;
