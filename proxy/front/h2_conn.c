@@ -433,7 +433,8 @@ settle(struct conn *conn)
 		io_read_pause(&conn->io);
 	else
 		io_read_start(&conn->io);
-	if (h2->is_draining)
+	/* The timer is the drain's until then. */
+	if (h2->is_draining && !h2->is_drained)
 		return;
 	if (h2->in_head != NULL) {
 		/* Once: from the first byte of a head. */

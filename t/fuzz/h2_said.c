@@ -130,14 +130,15 @@ take_frame(const uint8_t *frame, size_t len)
 	      (type == NGHTTP2_SETTINGS && (flags & NGHTTP2_FLAG_ACK) == 0));
 	said.has_settings = true;
 	check((said.in_block != 0) == (type == NGHTTP2_CONTINUATION));
-	switch (type) {
-	case NGHTTP2_HEADERS:
+	if (type == NGHTTP2_HEADERS) {
 		check((flags & (NGHTTP2_FLAG_PADDED | NGHTTP2_FLAG_PRIORITY)) ==
 		      0);
 		said.is_start = true;
 		said.is_answer = false;
 		take_stream_frame(type, flags, id);
-		/* FALLTHROUGH */
+	}
+	switch (type) {
+	case NGHTTP2_HEADERS:
 	case NGHTTP2_CONTINUATION:
 		check(said.in_block == 0 || said.in_block == id);
 		inflate(frame + 9, len, ends_block);
