@@ -5,10 +5,12 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "proxy/core/tls_files.h"
 #include "proxy/core/tls_site.h"
+#include "proxy/core/tls_tickets.h"
 #include "proxy/core/tls_upstream.h"
 #include "proxy/proxy.h"
 
@@ -80,6 +82,25 @@ look_at_upstream(struct look *look, const struct conf *conf,
 	tls_upstream_unref(&made);
 }
 
+/* As ticket_keys.c does, which uses them. */
+static int
+look_at_tickets(const char *path, const struct conf_where *where,
+    const char *key, void *arg)
+{
+	struct look *look = arg;
+	struct tls_tickets tickets;
+	struct str text;
+
+	(void)!add_file(path, where, key, look);
+	if (tls_files_get(&look->files, path, &text) &&
+	    tls_tickets_parse(&tickets, text) == -1)
+		conf_errors_add(look->errors, where, key,
+		    "%.200s does not hold 1 to %d keys of %zu bytes each", path,
+		    TLS_TICKET_KEYS_MAX, sizeof(struct tls_ticket_key));
+	explicit_bzero(&tickets, sizeof(tickets));
+	return 0;
+}
+
 int
 proxy_check_tls(
     const struct conf *conf, bool must_read, struct conf_errors *errors)
@@ -92,6 +113,7 @@ proxy_check_tls(
 		look_at_site(&look, conf, &conf->sites[i]);
 	for (size_t i = 0; i < conf->n_upstreams; i++)
 		look_at_upstream(&look, conf, &conf->upstreams[i]);
+	(void)!conf_ticket_file(conf, look_at_tickets, &look);
 	tls_files_wipe(&look.files);
 	return errors->count == before ? 0 : -1;
 }

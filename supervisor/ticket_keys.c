@@ -71,16 +71,22 @@ ticket_keys_tell(struct ticket_keys *keys)
 static const char *
 read_keys(const char *path, unsigned char *to, size_t *to_len)
 {
+	static const char no_keys[] =
+	    "does not hold 1 to 16 keys of 80 bytes each";
 	const char *why = NULL;
 	char *text;
 	size_t len;
 
 	errno = 0;
-	if (fd_read_file(path, KEYS_MAX * KEY_BYTES, &text, &len) == -1)
-		return "cannot be read";
+	if (fd_read_file(path, KEYS_MAX * KEY_BYTES, &text, &len) == -1) {
+		if (errno != EFBIG)
+			return "cannot be read";
+		errno = 0;
+		return no_keys;
+	}
 	if (len == 0 || len % KEY_BYTES != 0) {
 		errno = 0;
-		why = "does not hold 1 to 16 keys of 80 bytes each";
+		why = no_keys;
 	} else {
 		memcpy(to, text, len);
 		*to_len = len;
@@ -161,26 +167,29 @@ ticket_keys_free(struct ticket_keys **keys_ptr)
 	mem_free(keys);
 }
 
+static int
+check_file(const char *path, const struct conf_where *where, const char *key,
+    void *arg)
+{
+	struct conf_errors *errors = arg;
+	unsigned char bytes[KEYS_MAX * KEY_BYTES];
+	const char *why;
+	size_t len;
+
+	why = read_keys(path, bytes, &len);
+	explicit_bzero(bytes, sizeof(bytes));
+	if (why == NULL)
+		return 0;
+	if (errno != 0)
+		return conf_errors_add_errno(
+		    errors, where, key, "%.200s %s", path, why);
+	return conf_errors_add(errors, where, key, "%.200s %s", path, why);
+}
+
 int
 ticket_keys_check(const struct conf *conf, struct conf_errors *errors)
 {
-	unsigned char bytes[KEYS_MAX * KEY_BYTES];
-	const char *path = conf->tls.ticket_keys, *why;
-	struct conf_where where = { conf->file, 0 };
-	size_t len;
-	int result = 0;
-
-	if (path == NULL)
-		return 0;
-	why = read_keys(path, bytes, &len);
-	explicit_bzero(bytes, sizeof(bytes));
-	if (why != NULL && errno != 0)
-		result = conf_errors_add_errno(
-		    errors, &where, "tls.ticket_keys", "%s %s", path, why);
-	else if (why != NULL)
-		result = conf_errors_add(
-		    errors, &where, "tls.ticket_keys", "%s %s", path, why);
-	return result;
+	return conf_ticket_file(conf, check_file, errors);
 }
 
 void

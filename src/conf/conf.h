@@ -397,6 +397,10 @@ typedef int conf_tls_file_cb(const char *path, const struct conf_where *where,
 /* Stops at the first -1 and returns it. */
 int conf_each_tls_file(
     const struct conf *conf, conf_tls_file_cb *call, void *arg);
+/* The same for the file of ticket keys, if there is one, which is the
+ * supervisor's alone. */
+int conf_ticket_file(
+    const struct conf *conf, conf_tls_file_cb *call, void *arg);
 
 /* A key and where it stands in the file, or what it belongs to when it has no
  * place there. For messages. */

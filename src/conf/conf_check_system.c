@@ -241,5 +241,6 @@ conf_check_system(const struct conf *conf, struct conf_errors *errors)
 	for (size_t i = 0; i < conf->n_apps; i++)
 		check_app(&check, &conf->apps[i]);
 	(void)!conf_each_tls_file(conf, check_tls_file, &check);
+	(void)!conf_ticket_file(conf, check_tls_file, &check);
 	check_limits(&check);
 }

@@ -72,3 +72,17 @@ conf_each_tls_file(const struct conf *conf, conf_tls_file_cb *call, void *arg)
 	}
 	return 0;
 }
+
+int
+conf_ticket_file(const struct conf *conf, conf_tls_file_cb *call, void *arg)
+{
+	const struct conf_node *node =
+	    conf_node_find(conf_node_find(conf->tree, "tls"), "ticket_keys");
+	struct conf_where where = { conf->file, 0 };
+
+	if (conf->tls.ticket_keys == NULL)
+		return 0;
+	if (node != NULL)
+		where = node->where;
+	return call(conf->tls.ticket_keys, &where, "tls.ticket_keys", arg);
+}

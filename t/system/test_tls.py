@@ -484,6 +484,36 @@ def test_all_checks_say_the_same(daemon, port, place):
         assert "soon.pem: expires in" in done.stderr, done.stderr
 
 
+def test_checks_look_at_ticket_keys(daemon, port, place):
+    """All of them, at the line that names the file."""
+    tls = make(place, "good", ["localhost"], days=90)
+    keys = place / "tickets"
+    keys.write_bytes(os.urandom(160))
+    conf = {"sites": [site(port, tls)], "tls": {"ticket_keys": str(keys)}}
+    one = daemon(conf)
+    assert one.ctl("check").stdout == f"{one.file}: good\n"
+    no_keys = "does not hold 1 to 16 keys of 80 bytes each"
+    for name, length, words in (
+            ("none", None, "cannot be read: No such file or directory"),
+            ("odd", 81, no_keys), ("long", 17 * 80, no_keys)):
+        path = place / name
+        if length is not None:
+            path.write_bytes(b"k" * length)
+        one.write({**one.conf, "tls": {"ticket_keys": str(path)}})
+        done = subprocess.run(
+            [scalws.scalwsd(), "-t", "-c", one.file], text=True,
+            capture_output=True, env=one.environment())
+        assert done.returncode == 1 and re.search(
+            rf"scalws\.conf:\d+: tls\.ticket_keys: {path} {words}$",
+            done.stderr.strip()), done.stderr
+        for verb in (["check"], ["reload", "--dry-run"], ["reload"]):
+            said = one.ctl(*verb)
+            assert said.returncode == 1, verb
+            assert done.stderr.strip() in said.stderr, (verb, said.stderr)
+    one.write(conf)
+    one.ok("reload")
+
+
 def test_dry_run_tells_of_new_certificates(daemon, port, place):
     """What is in the files may be all that changes."""
     files = make(place, "one", ["localhost"], days=90)
