@@ -456,8 +456,15 @@ feed_resumed(struct h2_conn *h2)
 	struct list *node;
 
 	while ((node = list_first(&h2->resumed)) != NULL) {
+		struct h2_stream *stream =
+		    LIST_ENTRY(node, struct h2_stream, resumed);
+		struct request *request = stream->request;
+
 		list_remove(node);
-		h2_stream_feed(LIST_ENTRY(node, struct h2_stream, resumed));
+		if (request == NULL || request->is_begun)
+			h2_stream_feed(stream);
+		else if (!stream->is_reset && h2->why == NULL)
+			request_dispatch(request);
 	}
 }
 

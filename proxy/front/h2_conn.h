@@ -92,7 +92,9 @@ struct h2_stream {
 struct h2_conn {
 	struct conn *conn;
 	nghttp2_session *session;
-	struct list streams, sending, resumed; /* struct h2_stream */
+	/* struct h2_stream; resumed: whose request is whole, or whose body is
+	 * wanted again. */
+	struct list streams, sending, resumed;
 	unsigned n_streams;
 	uint64_t out_bytes;  /* of all streams */
 	uint64_t sent_bytes; /* of all bodies */

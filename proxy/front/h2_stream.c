@@ -279,7 +279,8 @@ head_is_whole(struct h2_stream *stream, bool ends_stream)
 	case H2_HEAD_GOOD:
 		set_priority(stream);
 		stream->body_done = request->head.body == BODY_NONE;
-		request_dispatch(request);
+		/* Not yet: who takes it back at once costs no app anything. */
+		list_push_back(&h2->resumed, &stream->resumed);
 		break;
 	case H2_HEAD_MALFORMED:
 		return break_off(stream, why);
