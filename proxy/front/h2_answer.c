@@ -269,13 +269,21 @@ finish(struct h2_stream *stream)
 	h2_stream_drop_body(stream);
 }
 
+/* As over HTTP/1 the client gets what there is of the answer. */
 static void
 h2_abort_answer(struct request *request)
 {
 	struct h2_stream *stream = stream_of(request);
+	bool has_more = stream->out_bytes > 0 || stream->sent_bytes == 0;
 
-	h2_write_drop(stream);
-	h2_stream_reset(stream, NGHTTP2_INTERNAL_ERROR);
+	if (stream->is_answered && has_more && !stream->is_closed &&
+	    !stream->is_reset) {
+		stream->is_cut = true;
+		wake(stream);
+	} else {
+		h2_write_drop(stream);
+		h2_stream_reset(stream, NGHTTP2_INTERNAL_ERROR);
+	}
 	finish(stream);
 	conn_later(stream->h2->conn);
 }

@@ -81,6 +81,7 @@ struct h2_stream {
 	bool is_refused;  /* a WebSocket that there is none of: no body */
 	bool is_answered; /* a final head was said */
 	bool is_error;    /* ... of 400 or more */
+	bool is_cut;      /* it fails behind what is queued */
 	bool out_ended;   /* nothing more is queued, */
 	bool end_sent;    /* and END_STREAM is out */
 	bool is_deferred; /* nghttp2 waits for us to say that there is more */

@@ -558,7 +558,7 @@ h2_stream_send_expired(struct worker *worker, struct timer *timer)
 			h2->sent_bytes == stream->others_before;
 
 	if (!list_is_linked(&stream->sending) ||
-	    stream->out_bytes + stream->fixed.len == 0)
+	    (stream->out_bytes + stream->fixed.len == 0 && !stream->is_cut))
 		return;
 	if (stream->sent_bytes != stream->sent_before || !is_stuck ||
 	    stream->holds) {

@@ -60,6 +60,10 @@ on_read(nghttp2_session *session, int32_t id, uint8_t *to, size_t room,
 	*flags |= NGHTTP2_DATA_FLAG_NO_COPY;
 	if (have > room)
 		return (ssize_t)room;
+	/* nghttp2 then resets the stream with INTERNAL_ERROR. */
+	if (UNLIKELY(stream->is_cut))
+		return have > 0 ? (ssize_t)have
+				: NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 	if (stream->out_ended && UNLIKELY(stream->holds)) {
 		stream->is_deferred = true;
 		return NGHTTP2_ERR_DEFERRED;
@@ -251,7 +255,8 @@ look_after_streams(struct h2_conn *h2)
 	{
 		struct h2_stream *stream =
 		    LIST_ENTRY(node, struct h2_stream, sending);
-		bool has_more = stream->out_bytes + stream->fixed.len > 0;
+		bool has_more =
+		    stream->out_bytes + stream->fixed.len > 0 || stream->is_cut;
 
 		if (!has_more)
 			list_remove(node);

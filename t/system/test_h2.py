@@ -665,13 +665,26 @@ def test_reset_ends_the_request_at_the_app(daemon, port):
 
 
 def test_app_that_breaks_off_resets_the_stream(daemon, port):
+    """Behind what it said, in one piece with its end or not."""
+    head = b"HTTP/1.1 200 OK\r\n"
+    answers = {
+        "/short": (head + b"Content-Length: 100\r\n\r\nabc", b"abc"),
+        "/none": (head + b"Content-Length: 100\r\n\r\n", b""),
+        "/chunk": (head + b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"
+                   b"zz\r\n", b"abc"),
+        "/large": (head + b"Content-Length: 200000\r\n\r\n" +
+                   b"x" * 150000, b"x" * 150000)}
+
     def script(conn):
-        conn.read_request()
-        conn.send(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc")
+        target = conn.read_request()[0].split(b" ")[1].decode()
+        conn.send(answers[target][0])
     with Origin(script) as origin:
         serve(daemon, port, origin)
         with H2(("127.0.0.1", port)) as client:
-            assert client.get("/").reset == INTERNAL_ERROR
+            for path, (_, body) in answers.items():
+                got = client.get(path)
+                assert got.reset == INTERNAL_ERROR, path
+                assert got.status == 200 and bytes(got.body) == body, path
             assert client.get("/hello").status == 200
 
 

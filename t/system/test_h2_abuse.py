@@ -41,8 +41,8 @@ def answer(conn):
 
 
 class Server:
-    def __init__(self, daemon):
-        self.daemon = daemon
+    def __init__(self, daemon, origin):
+        self.daemon, self.origin = daemon, origin
         self.plain, self.tls = daemon.addresses()
 
     def client(self, transport, settings=(), **more):
@@ -70,7 +70,7 @@ def server():
                                "status": 200, "body": "fixed\n"}},
                            {"path": "*", "upstream": "o"}]}]}
         with scalws.Daemon(conf) as daemon:
-            yield Server(daemon)
+            yield Server(daemon, origin)
 
 
 @contextlib.contextmanager
@@ -129,6 +129,19 @@ def test_rapid_reset(server, transport):
             if client.goaways or client.closed:
                 break
         assert_told(client)
+
+
+def test_reset_in_the_same_breath(server):
+    """No application hears of it, not even as a connection."""
+    before = len(server.origin.requests)
+    connections = server.origin.connections
+    with server.client("cleartext") as client:
+        client.send(resets(1, 100) + get(201, b"/last"))
+        client.pump(lambda: 201 in client.answers, "it is served")
+    targets = [got[0].split(b" ")[1]
+               for got in server.origin.requests[before:]]
+    assert targets == [b"/last"]
+    assert server.origin.connections <= connections + 1
 
 
 def test_rapid_reset_spread_over_time(server):
