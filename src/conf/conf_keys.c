@@ -180,7 +180,8 @@ const struct conf_key conf_keys[] = {
 	    .min = 100, .max = HOUR, .preset = "15s",
 	    IN(conf, limits.header_timeout_ms),
 	    .help = "Longest time from the first byte of a request head to "
-		"its end; then 408." },
+		"its end; then 408. A connection that has sent nothing yet is "
+		"closed after it." },
 	{ .path = "limits.body_timeout", .type = CONF_TYPE_DURATION,
 	    .min = 100, .max = DAY, .preset = "30s",
 	    IN(conf, limits.body_timeout_ms),

@@ -718,6 +718,7 @@ START_TEST(access_log_has_every_request)
 {
 	char path[] = "/tmp/scalws-access-XXXXXX", *moved, *top, *text;
 	struct channel_reopen message = { .n_logs = 1 };
+	const struct channel_query query = { .query = 1 };
 	size_t len;
 	unsigned n = 0;
 	int fd;
@@ -747,6 +748,10 @@ START_TEST(access_log_has_every_request)
 			    &driver.out, CHANNEL_REOPEN_LOGS, &message);
 			driver_send(&driver);
 			close(message.log_fds[0]);
+			/* Answered in the order of coming: it is done. */
+			channel_put_query(&driver.out, CHANNEL_QUERY, &query);
+			driver_send(&driver);
+			driver_await(&driver, CHANNEL_STATS);
 		}
 	}
 	stop();
