@@ -180,23 +180,30 @@ on_begin_headers(
 	return 0;
 }
 
-/* Room for so many bytes more. */
+/* To a buffer that holds so many bytes. */
 static void
-make_room(struct h2_stream *stream, size_t bytes)
+move_head(struct h2_stream *stream, size_t need)
 {
 	struct h2_head *head = &stream->h2->head;
 	struct worker *worker = h2_worker(stream->h2);
-	size_t need = head->end + bytes;
 	struct buf *larger;
 
-	if (LIKELY(need <= head->room))
-		return;
 	larger = need <= BUF_BYTES ? buf_get(worker)
 				   : buf_get_large(worker, 2 * need);
 	memcpy(larger->bytes, head->base, head->end);
 	h2_head_move(head, larger->bytes, larger->room);
 	buf_put(worker, &stream->head);
 	stream->head = larger;
+}
+
+/* Room for so many bytes more. */
+static inline void
+make_room(struct h2_stream *stream, size_t bytes)
+{
+	const struct h2_head *head = &stream->h2->head;
+
+	if (UNLIKELY(head->end + bytes > head->room))
+		move_head(stream, head->end + bytes);
 }
 
 static int
@@ -484,7 +491,10 @@ on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *user_data)
 
 	switch (frame->hd.type) {
 	case NGHTTP2_HEADERS:
-		stream = h2_stream_of(session, frame->hd.stream_id);
+		/* Its head has just come: NULL, if it was refused. */
+		stream = frame->headers.cat == NGHTTP2_HCAT_REQUEST
+			     ? h2->in_head
+			     : h2_stream_of(session, frame->hd.stream_id);
 		if (stream == NULL)
 			return 0;
 		if (frame->headers.cat == NGHTTP2_HCAT_REQUEST)
