@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "proxy/http/h1_parse.h"
 #include "src/base/compiler.h"
@@ -22,6 +23,14 @@
 
 struct h2_piece {
 	uint32_t at, len;
+};
+
+enum {
+	H2_SEEN_METHOD = 1,
+	H2_SEEN_SCHEME = 2,
+	H2_SEEN_AUTHORITY = 4,
+	H2_SEEN_PATH = 8,
+	H2_SEEN_PROTOCOL = 16
 };
 
 /* RFC 9218 section 4. */
@@ -42,7 +51,7 @@ struct h2_head {
 	uint32_t cookie_bytes;
 	struct h2_piece method, scheme, authority, path, protocol;
 	uint8_t n_cookies; /* counts no further than 2 */
-	uint8_t seen;      /* pseudo fields */
+	uint8_t seen;      /* pseudo fields: H2_SEEN_... */
 	bool has_fields;   /* ordinary ones: no pseudo field may follow */
 	bool is_too_large; /* nothing more is kept: 431 */
 	struct h2_priority priority;
@@ -86,5 +95,25 @@ const char *h2_head_check_trailer(struct str name, struct str value);
 
 /* A Priority field's value; unknown and broken members mean nothing. */
 void h2_head_read_priority(struct str value, struct h2_priority *priority);
+
+/* ---- between the two files of it ---- */
+
+/* Append text; room was made by the caller. Returns where it is. */
+static inline uint32_t
+h2_head_put(struct h2_head *head, struct str text)
+{
+	uint32_t at = head->end;
+
+	if (text.len > 0)
+		memcpy(head->base + at, text.ptr, text.len);
+	head->end += (uint32_t)text.len;
+	return at;
+}
+
+static inline struct str
+h2_head_view(const struct h2_head *head, struct h2_piece piece)
+{
+	return (struct str){ head->base + piece.at, piece.len };
+}
 
 #endif
