@@ -156,6 +156,25 @@ on_ticket(SSL *ssl, unsigned char *name, unsigned char *iv,
 		   : 2;
 }
 
+/* A session holds the certificate that its client had: one that is not in force
+ * any more is not taken for good by a ticket, nor by one ticket after another.
+ * The whole handshake then says so. */
+static SSL_TICKET_RETURN
+on_session(SSL *ssl, SSL_SESSION *session, const unsigned char *name,
+    size_t name_len, SSL_TICKET_STATUS status, void *arg)
+{
+	X509 *client;
+
+	if (status != SSL_TICKET_SUCCESS && status != SSL_TICKET_SUCCESS_RENEW)
+		return SSL_TICKET_RETURN_IGNORE_RENEW;
+	client = SSL_SESSION_get0_peer(session);
+	if (client != NULL &&
+	    X509_cmp_current_time(X509_get0_notAfter(client)) <= 0)
+		return SSL_TICKET_RETURN_IGNORE_RENEW;
+	return status == SSL_TICKET_SUCCESS ? SSL_TICKET_RETURN_USE
+					    : SSL_TICKET_RETURN_USE_RENEW;
+}
+
 void
 tls_worker_set_tickets(
     struct tls_worker *tls, const struct tls_tickets *tickets)
@@ -225,6 +244,7 @@ open_tls(struct tls_worker *tls)
 	SSL_CTX_set_client_hello_cb(tls->base, on_client_hello, NULL);
 	SSL_CTX_set_tlsext_servername_callback(tls->base, on_server_name);
 	SSL_CTX_set_tlsext_ticket_key_evp_cb(tls->base, on_ticket);
+	SSL_CTX_set_session_ticket_cb(tls->base, NULL, on_session, NULL);
 	tls->method = tls_io_method();
 	tls->ticket_cipher = EVP_CIPHER_fetch(NULL, "AES-256-CBC", NULL);
 	tls->plain = mem_alloc(TLS_RECORD_BYTES);

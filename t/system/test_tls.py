@@ -7,6 +7,7 @@ import socket
 import ssl
 import subprocess
 import threading
+import time
 
 import pytest
 
@@ -294,6 +295,59 @@ def test_client_certificates(daemon, port, place):
                          ("may.example", bad)]:
         with pytest.raises((ssl.SSLError, scalws.Closed, ConnectionError)):
             ask(name, client)
+
+
+def signed_for(place, name, seconds):
+    """Of `ca`, for so long: only `openssl ca` has times of day."""
+    until = time.strftime("%y%m%d%H%M%SZ", time.gmtime(time.time() + seconds))
+    (place / "ca.cnf").write_text(
+        "[ca]\ndefault_ca=d\n[d]\ndatabase=ca.index\nrand_serial=yes\n"
+        "new_certs_dir=.\ndefault_md=sha256\npolicy=p\ncertificate=ca.pem\n"
+        "private_key=ca.key\nunique_subject=no\n[p]\ncommonName=supplied\n")
+    (place / "ca.index").write_text("")
+    openssl("req", "-new", "-newkey", "ec", "-pkeyopt",
+            "ec_paramgen_curve:P-256", "-nodes", "-keyout",
+            place / f"{name}.key", "-out", place / f"{name}.csr", "-subj",
+            f"/CN={name}")
+    openssl("ca", "-batch", "-notext", "-config", "ca.cnf", "-in",
+            f"{name}.csr", "-out", f"{name}.pem", "-startdate",
+            "200101000000Z", "-enddate", until, cwd=place)
+    return {"certificate": str(place / f"{name}.pem"),
+            "key": str(place / f"{name}.key")}
+
+
+def test_client_certificate_that_expires(daemon, port, place):
+    """Tickets of the time before do not make it last."""
+    make(place, "ca", [])
+    daemon({"sites": [site(port, {**scalws.certificate(),
+        "client_certificate": {"ca": str(place / "ca.pem"),
+                               "verify": "required"}})]})
+    refused = (ssl.SSLError, scalws.Closed, ConnectionError)
+    versions = [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]
+
+    def ask(with_, session=None):
+        with TlsClient(port, with_=with_, session=session) as client:
+            client.exchange()
+            return client.sock.session_reused, client.sock.session
+    for seconds in (2, 8, 32):
+        good = signed_for(place, "soon", seconds)
+        contexts = [context(version, client=good) for version in versions]
+        try:
+            sessions = [ask(with_)[1] for with_ in contexts]
+            assert all(ask(*pair)[0] for pair in zip(contexts, sessions))
+            break
+        except refused:
+            pass    # the machine is slow: it has expired already
+
+    def is_over():
+        try:
+            ask(contexts[0])
+        except refused:
+            return True
+    wait_for(is_over, 60, "it expires")
+    for with_, session in zip(contexts, sessions):
+        with pytest.raises(refused):
+            ask(with_, session)
 
 
 def test_a_site_without_http2_beside_one_with_it(daemon, port):
