@@ -247,21 +247,51 @@ append(struct h2_head *head, struct str name, struct str value, unsigned class)
 	return NULL;
 }
 
+/* RFC 9113 section 8.2.3: a client may send each cookie in a field of its own.
+ * Those that follow each other are one field from the beginning, so that they
+ * count as one. True: it was such a one. */
+static bool
+extend_cookie(
+    struct h2_head *head, unsigned class, struct str name, struct str value)
+{
+	struct header_table *table = &head->request->headers;
+	struct header_field *last;
+	char *at;
+
+	if (LIKELY((uint8_t) class != HEADER_COOKIE) || table->count == 0 ||
+	    !is_lower(name))
+		return false;
+	last = &table->fields[table->count - 1];
+	if (last->id != HEADER_COOKIE)
+		return false;
+	at = mempcpy(head->base + head->end - 2, "; ", 2);
+	if (value.len > 0)
+		at = mempcpy(at, value.ptr, value.len);
+	at = mempcpy(at, "\r\n", 2);
+	head->end = (uint32_t)(at - head->base);
+	last->value_len += (uint32_t)value.len + 2;
+	head->cookie_bytes += (uint32_t)value.len + 2;
+	return true;
+}
+
 static void
 add_field(struct h2_head *head, struct str name, struct str value)
 {
 	struct header_table *table = &head->request->headers;
+	unsigned class = header_classify(name.ptr, name.len);
 
 	head->has_fields = true;
 	head->wrong = check_value(value);
 	if (UNLIKELY(head->wrong != NULL))
 		return;
-	if (UNLIKELY(table->count == HEADER_FIELDS_MAX)) {
+	if (UNLIKELY(extend_cookie(head, class, name, value)))
+		return;
+	if (UNLIKELY(table->count >= head->limits->header_count ||
+		     table->count == HEADER_FIELDS_MAX)) {
 		head->is_too_large = true;
 		return;
 	}
-	head->wrong =
-	    append(head, name, value, header_classify(name.ptr, name.len));
+	head->wrong = append(head, name, value, class);
 	if (LIKELY(head->wrong == NULL))
 		note_field(head, &table->fields[table->count - 1]);
 }
@@ -275,9 +305,7 @@ h2_head_add(struct h2_head *head, struct str name, struct str value)
 	if (UNLIKELY(bytes > UINT32_MAX - head->list_bytes))
 		bytes = UINT32_MAX - head->list_bytes;
 	head->list_bytes += (uint32_t)bytes;
-	if (UNLIKELY(
-		head->list_bytes > head->limits->head_bytes ||
-		head->request->headers.count >= head->limits->header_count))
+	if (UNLIKELY(head->list_bytes > head->limits->head_bytes))
 		head->is_too_large = true;
 	if (UNLIKELY(head->is_too_large || head->wrong != NULL))
 		return;

@@ -292,6 +292,44 @@ START_TEST(test_too_much)
 }
 END_TEST
 
+/* RFC 9113 section 8.2.3: however many there are, they are one field. */
+START_TEST(test_crumbs)
+{
+	const unsigned most = limits.header_count;
+	struct h2_head head;
+	unsigned status;
+	const char *why;
+
+	feed(&head, PLAIN "|x=1");
+	for (unsigned i = 0; i < 3 * most; i++)
+		h2_head_add(&head, STR("cookie"), STR("a"));
+	ck_assert_int_eq(
+	    h2_head_end(&head, true, nonce, &status, &why), H2_HEAD_GOOD);
+	ck_assert_uint_eq(request.headers.count, 3); /* host, x */
+	ck_assert_uint_eq(field(HEADER_COOKIE).len, 3 * most * 3 - 2);
+	/* Elsewhere again. */
+	feed(&head, PLAIN "|cookie=a|cookie=b|x=1|cookie=|cookie=c");
+	ck_assert_int_eq(
+	    h2_head_end(&head, true, nonce, &status, &why), H2_HEAD_GOOD);
+	expect(field(HEADER_COOKIE), "a; b; ; c");
+	ck_assert_uint_eq(request.headers.count, 3);
+	/* The last one that goes, and one too many. */
+	for (unsigned i = most; i <= most + 1; i++) {
+		feed(&head, PLAIN);
+		for (unsigned j = request.headers.count; j < i - 1; j++)
+			h2_head_add(&head, STR("x"), STR("1"));
+		h2_head_add(&head, STR("cookie"), STR("a"));
+		h2_head_add(&head, STR("cookie"), STR("b"));
+		ck_assert_int_eq(h2_head_end(&head, true, nonce, &status, &why),
+		    i == most ? H2_HEAD_GOOD : H2_HEAD_REFUSED);
+	}
+	ck_assert_uint_eq(status, 431);
+	feed(&head, PLAIN "|cookie=a|Cookie=b");
+	ck_assert_int_eq(
+	    h2_head_end(&head, true, nonce, &status, &why), H2_HEAD_MALFORMED);
+}
+END_TEST
+
 START_TEST(test_priority)
 {
 	static const struct {
@@ -343,6 +381,7 @@ main(void)
 	tcase_add_test(tests, test_what_comes_of_it);
 	tcase_add_test(tests, test_websocket);
 	tcase_add_test(tests, test_too_much);
+	tcase_add_test(tests, test_crumbs);
 	tcase_add_test(tests, test_priority);
 	tcase_add_test(tests, test_trailers);
 	suite_add_tcase(suite, tests);
