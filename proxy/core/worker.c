@@ -136,13 +136,12 @@ settle_pools(struct worker *worker)
 #endif
 }
 
-static void
-on_tick(evutil_socket_t fd, short what, void *arg)
+void
+worker_tick_at(struct worker *worker, int64_t now_ms)
 {
-	struct worker *worker = arg;
 	struct list *node, *after;
 
-	worker->tick_ms = clock_now_ms();
+	worker->tick_ms = now_ms;
 	renew_date(worker);
 	LIST_FOREACH(node, &worker->classes)
 	expire(worker, LIST_ENTRY(node, struct timer_class, node));
@@ -157,6 +156,12 @@ on_tick(evutil_socket_t fd, short what, void *arg)
 		worker->ticks = 0;
 		settle_pools(worker);
 	}
+}
+
+static void
+on_tick(evutil_socket_t fd, short what, void *arg)
+{
+	worker_tick_at(arg, clock_now_ms());
 }
 
 void

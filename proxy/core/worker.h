@@ -186,6 +186,8 @@ struct worker_tick {
 	void *arg;
 };
 void worker_on_tick(struct worker *worker, struct worker_tick *tick);
+/* What it does, at this time: for who has a clock of his own. */
+void worker_tick_at(struct worker *worker, int64_t now_ms);
 
 /* Make and free; the thread is started by worker_run in a thread of the
  * caller's. worker_stop (any thread) makes worker_run return. */

@@ -62,7 +62,6 @@ static struct {
 	struct worker *worker;
 	struct worker_load load;
 	struct front *front;
-	int64_t now_ms;
 
 	/* Of one connection. */
 	struct deferred pacer;
@@ -74,15 +73,6 @@ static struct {
 	bool is_closing;
 	bool speaks_h2; /* for certain */
 } run;
-
-/* The linker puts it in the place of clock.h's, so that time passes when we say
- * so. */
-int64_t __wrap_clock_now_ms(void);
-int64_t
-__wrap_clock_now_ms(void)
-{
-	return run.now_ms;
-}
 
 static void
 check(bool holds)
@@ -160,7 +150,6 @@ set_up(void)
 {
 	signal(SIGPIPE, SIG_IGN);
 	log_init("fuzz", LOG_LEVEL_ERROR, 2);
-	run.now_ms = 1000000;
 	run.worker = worker_new(0, 1);
 	check(run.worker != NULL);
 	/* It ticks when we say so. */
@@ -178,8 +167,7 @@ set_up(void)
 static void
 let_pass(int ms)
 {
-	run.now_ms += ms;
-	event_active(&run.worker->tick, EV_TIMEOUT, 1);
+	worker_tick_at(run.worker, run.worker->tick_ms + ms);
 }
 
 static void
