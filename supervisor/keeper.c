@@ -362,16 +362,11 @@ on_readable(struct keeper *keeper)
 
 /* ---- the process ---- */
 
-/* Only SIGKILL ends a keeper: its app must not lose it by accident. */
 static int
 watch_children(void)
 {
-	static const int deaf[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1,
-		SIGUSR2, SIGPIPE, SIGTSTP, SIGTTIN, SIGTTOU };
 	sigset_t set;
 
-	for (size_t i = 0; i < ARRAY_LEN(deaf); i++)
-		signal(deaf[i], SIG_IGN);
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &set, NULL);

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "src/base/fdutil.h"
+#include "src/base/signals.h"
 #include "supervisor/keeper.h"
 #include "supervisor/spawn.h"
 
@@ -32,20 +33,6 @@ fail(int error_fd, const char *what, const char *which)
 	if (n > 0)
 		n = (int)write(error_fd, text, strnlen(text, sizeof(text)));
 	_exit(127);
-}
-
-static void
-reset_signals(void)
-{
-	struct sigaction action;
-	sigset_t none;
-
-	memset(&action, 0, sizeof(action));
-	action.sa_handler = SIG_DFL;
-	for (int signal_no = 1; signal_no < NSIG; signal_no++)
-		sigaction(signal_no, &action, NULL);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
 /* 0 is /dev/null, 1.. are `fds`, all others are closed by exec. Returns the
@@ -108,7 +95,7 @@ keeper_child_run(struct spawn_spec *spec, bool before, const int *fds,
 	const char *stage;
 
 	setpgid(0, 0);
-	reset_signals();
+	signals_reset();
 	/* Its output alone. */
 	error_fd = arrange_fds(fds, before ? 2 : n_fds, error_fd);
 	set_limits(spec, error_fd);

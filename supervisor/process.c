@@ -22,6 +22,7 @@
 #include "src/base/list.h"
 #include "src/base/log.h"
 #include "src/base/mem.h"
+#include "src/base/signals.h"
 #include "supervisor/tree.h"
 
 #define CHANNEL_AT 3
@@ -133,17 +134,13 @@ process_adopt(
 _Noreturn static void
 become_role(int channel, char *const argv[])
 {
-	struct sigaction action;
-	sigset_t none;
 	int null;
 
 	setpgid(0, 0);
-	memset(&action, 0, sizeof(action));
-	action.sa_handler = SIG_DFL;
-	for (int signal_no = 1; signal_no < NSIG; signal_no++)
-		sigaction(signal_no, &action, NULL);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
+	signals_reset();
+	/* Only SIGKILL ends a role: what all of the daemon gets is the
+	 * supervisor's to act upon. */
+	signals_ignore_terminal();
 	null = open("/dev/null", O_RDONLY);
 	if (null == -1 || dup2(null, 0) == -1)
 		_exit(127);

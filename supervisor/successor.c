@@ -20,6 +20,7 @@
 #include "src/base/log.h"
 #include "src/base/log_thread.h"
 #include "src/base/mem.h"
+#include "src/base/signals.h"
 #include "supervisor/process.h"
 #include "supervisor/saved.h"
 #include "supervisor/state.h"
@@ -93,8 +94,6 @@ struct rehearsal {
 _Noreturn static void
 become_rehearsal(int exe_fd, int state_fd, int output, char *const argv[])
 {
-	struct sigaction action;
-	sigset_t none;
 	int null = open("/dev/null", O_RDONLY);
 	/* Out of the way of where they go. */
 	int exe = fcntl(exe_fd, F_DUPFD, EXE_AT + 1);
@@ -103,12 +102,8 @@ become_rehearsal(int exe_fd, int state_fd, int output, char *const argv[])
 	setpgid(0, 0);
 	/* One that hangs must not outlive us. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-	memset(&action, 0, sizeof(action));
-	action.sa_handler = SIG_DFL;
-	for (int signal_no = 1; signal_no < NSIG; signal_no++)
-		sigaction(signal_no, &action, NULL);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
+	signals_reset();
+	signals_ignore_terminal();
 	if (null == -1 || exe == -1 || state == -1 || dup2(null, 0) == -1 ||
 	    dup2(output, 1) == -1 || dup2(output, 2) == -1 ||
 	    dup2(state, STATE_AT) == -1 || dup2(exe, EXE_AT) == -1 ||

@@ -21,6 +21,7 @@
 #include "src/base/log.h"
 #include "src/base/log_thread.h"
 #include "src/base/mem.h"
+#include "src/base/signals.h"
 #include "src/base/str.h"
 #include "supervisor/access_logs.h"
 #include "supervisor/app.h"
@@ -52,7 +53,8 @@
  * signals within this time are one wish. */
 #define SAME_STOP_MS 200
 
-static const int signal_numbers[] = { SIGTERM, SIGINT, SIGHUP, SIGUSR1 };
+static const int signal_numbers[] = { SIGTERM, SIGINT, SIGQUIT, SIGHUP,
+	SIGUSR1 };
 
 struct conf_hold *
 conf_hold_adopt(struct conf *conf, struct secrets *secrets)
@@ -336,7 +338,7 @@ on_signal(evutil_socket_t signal_no, short what, void *arg)
 	case SIGUSR1:
 		supervisor_reopen_logs(supervisor);
 		break;
-	default: /* SIGTERM, SIGINT */
+	default: /* SIGTERM, SIGINT, SIGQUIT */
 		if (!supervisor->stopping)
 			begin_stop(supervisor);
 		else if (!supervisor->stopping_now &&
@@ -349,9 +351,6 @@ on_signal(evutil_socket_t signal_no, short what, void *arg)
 static int
 watch_signals(struct supervisor *supervisor)
 {
-	signal(SIGPIPE, SIG_IGN);
-	/* A log at its file size limit is an error of write. */
-	signal(SIGXFSZ, SIG_IGN);
 	for (size_t i = 0; i < ARRAY_LEN(signal_numbers); i++) {
 		supervisor->signals[i] = evsignal_new(
 		    supervisor->base, signal_numbers[i], on_signal, supervisor);
@@ -523,14 +522,18 @@ load(const char *path, struct conf_errors *errors)
 }
 
 /* A signal that comes while we start waits until the loop can serve it: the
- * default action would leave a lock and sockets behind. */
+ * default action would leave a lock and sockets behind. What else would end us
+ * does nothing (a log at its file size limit is an error of write). */
 static void
-hold_signals(sigset_t *set)
+hold_signals(void)
 {
-	sigemptyset(set);
+	sigset_t set;
+
+	sigemptyset(&set);
 	for (size_t i = 0; i < ARRAY_LEN(signal_numbers); i++)
-		sigaddset(set, signal_numbers[i]);
-	sigprocmask(SIG_BLOCK, set, NULL);
+		sigaddset(&set, signal_numbers[i]);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signals_ignore(&set);
 }
 
 static bool
@@ -540,7 +543,8 @@ stop_is_pending(void)
 
 	return sigpending(&pending) == 0 &&
 	       (sigismember(&pending, SIGTERM) == 1 ||
-		   sigismember(&pending, SIGINT) == 1);
+		   sigismember(&pending, SIGINT) == 1 ||
+		   sigismember(&pending, SIGQUIT) == 1);
 }
 
 /* Which binary we are: an upgrade takes what lies at this path, and comes back
@@ -561,6 +565,7 @@ supervisor_init(struct supervisor *supervisor, const char *conf_path)
 {
 	const char *datadir = secure_getenv("SCALWS_DATADIR");
 
+	hold_signals();
 	memset(supervisor, 0, sizeof(*supervisor));
 	supervisor->run.lock_fd = -1;
 	supervisor->conf_path = conf_path;
@@ -577,12 +582,10 @@ supervisor_run(const char *conf_path)
 	struct supervisor supervisor;
 	struct conf_errors errors;
 	struct conf *conf;
-	sigset_t stops;
 	int result;
 
 	settle_descriptors();
 	supervisor_init(&supervisor, conf_path);
-	hold_signals(&stops);
 	conf_errors_init(&errors);
 	conf = load(conf_path, &errors);
 	if (conf != NULL)
@@ -605,7 +608,7 @@ supervisor_run(const char *conf_path)
 	}
 	conf_errors_free(&errors);
 	make_apps(&supervisor);
-	sigprocmask(SIG_UNBLOCK, &stops, NULL);
+	signals_let_in();
 	log_info("scalwsd %s starts with %s", SCALWS_VERSION, conf_path);
 	proxy_proc_start(supervisor.proxy);
 	for (size_t i = 0; i < supervisor.n_apps; i++)

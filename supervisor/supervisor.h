@@ -98,7 +98,8 @@ struct supervisor {
 	int exit_code;
 };
 
-/* For takeover.c: what every supervisor begins with, its loop-bound parts (-1:
+/* For takeover.c: what every supervisor begins with (from then on signals wait
+ * until signals_let_in()), its loop-bound parts (-1:
  * not all could be made), and its end. */
 void supervisor_init(struct supervisor *supervisor, const char *conf_path);
 int supervisor_make_parts(struct supervisor *supervisor) MUST_CHECK;

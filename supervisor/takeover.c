@@ -4,7 +4,6 @@
  * Checks all before it touches anything, so that there is a way back.
  */
 #include <event2/event.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,6 +12,7 @@
 #include "src/base/log.h"
 #include "src/base/log_thread.h"
 #include "src/base/mem.h"
+#include "src/base/signals.h"
 #include "supervisor/handover.h"
 #include "supervisor/process.h"
 #include "supervisor/saved.h"
@@ -136,7 +136,6 @@ supervisor_run_restored(int state_fd, int back_fd)
 	struct supervisor supervisor;
 	struct given given;
 	enum log_level level;
-	sigset_t all;
 
 	log_init("supervisor", LOG_LEVEL_INFO, STDERR_FILENO);
 	read_given(&given, state_fd);
@@ -171,8 +170,7 @@ supervisor_run_restored(int state_fd, int back_fd)
 	    "scalwsd %s goes on as process %d", SCALWS_VERSION, (int)getpid());
 	fd_close(&state_fd);
 	upgrade_resume(&supervisor, &given.saved, back_fd);
-	sigfillset(&all);
-	sigprocmask(SIG_UNBLOCK, &all, NULL);
+	signals_let_in();
 	process_look(supervisor.processes);
 	event_base_dispatch(supervisor.base);
 	log_info("stopped");
