@@ -14,10 +14,11 @@ int conf_build(struct conf *conf, struct conf_errors *errors, bool files);
 /* Make conf->listeners of what the sites want (conf_listen.c). */
 int conf_listen_build(struct conf *conf, struct conf_errors *errors);
 
-/* What can be checked without files and users (sites are a part of it); and
+/* What can be checked without files and users (sites and logs are parts of it); and
  * what cannot. */
 void conf_check(const struct conf *conf, struct conf_errors *errors);
 void conf_check_sites(const struct conf *conf, struct conf_errors *errors);
+void conf_check_logs(const struct conf *conf, struct conf_errors *errors);
 void conf_check_system(const struct conf *conf, struct conf_errors *errors);
 
 /* "apps.NAME.KEY" */

@@ -1,7 +1,8 @@
 /*
  * Checks from one value to another, of what conf_build.c has made.
  * The last step before use, in supervisor and proxy alike: needs no files and
- * no users. Changes nothing. Sites and routes are in conf_check_site.c.
+ * no users. Changes nothing. Sites and routes are in conf_check_site.c,
+ * logs in conf_check_logs.c.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,19 +11,6 @@
 
 #include "src/base/hash.h"
 #include "src/conf/conf_build.h"
-
-void
-conf_place_app(struct conf_place *place, const struct conf *conf,
-    const struct conf_app *app, const char *key)
-{
-	const struct conf_node *node =
-	    conf_node_find(conf_node_find(conf->tree, "apps"), app->name);
-
-	snprintf(place->path, sizeof(place->path), "apps.%.60s.%.60s",
-	    app->name, key);
-	node = conf_node_find(node, key);
-	place->where = node == NULL ? app->where : node->where;
-}
 
 /* Which element of the list is the one at `where`? Equal places are the same
  * element: the tree has one node for each. */
@@ -53,6 +41,19 @@ find_place(
 			return;
 		*where = node->where;
 	}
+}
+
+void
+conf_place_app(struct conf_place *place, const struct conf *conf,
+    const struct conf_app *app, const char *key)
+{
+	const struct conf_node *node =
+	    conf_node_find(conf_node_find(conf->tree, "apps"), app->name);
+
+	snprintf(place->path, sizeof(place->path), "apps.%.60s.%.60s",
+	    app->name, key);
+	place->where = app->where;
+	find_place(&place->where, node, key);
 }
 
 void
@@ -305,10 +306,9 @@ check_command(const struct check *check)
 }
 
 static void
-check_app(struct check *check, struct hash_map *logs)
+check_app(struct check *check)
 {
 	const struct conf_app *app = check->app;
-	const struct conf_app *other;
 	size_t len = strlen(check->conf->run_directory) + 1 + strlen(app->name);
 
 	if (len + CONF_SOCKET_ROOM >
@@ -319,12 +319,6 @@ check_app(struct check *check, struct hash_map *logs)
 		    strlen(check->conf->run_directory));
 	if (app->environment != NULL)
 		check_environment(check);
-	if (app->log.file != NULL && hash_map_add(logs, str_of(app->log.file),
-					 (void *)(uintptr_t)app) == -1) {
-		other = hash_map_get(logs, str_of(app->log.file));
-		refuse_app(check, "log", "%s is the log of the app \"%s\"",
-		    app->log.file, other->name);
-	}
 	if (app->probe.path != NULL && app->probe.path[0] != '/')
 		refuse_app(check, "probe", "the path does not begin with /");
 	if (app->probe.host != NULL && strpbrk(app->probe.host, " /\\@?#"))
@@ -473,15 +467,14 @@ void
 conf_check(const struct conf *conf, struct conf_errors *errors)
 {
 	struct check check = { .conf = conf, .errors = errors };
-	struct hash_map *logs = hash_map_new();
 
 	check_top(&check);
 	for (size_t i = 0; i < conf->n_apps; i++) {
 		check.app = &conf->apps[i];
-		check_app(&check, logs);
+		check_app(&check);
 	}
 	for (size_t i = 0; i < conf->n_upstreams; i++)
 		check_upstream(&check, &conf->upstreams[i]);
 	conf_check_sites(conf, errors);
-	hash_map_free(logs);
+	conf_check_logs(conf, errors);
 }

@@ -519,7 +519,7 @@ const struct conf_key conf_keys[] = {
 	{ .path = "apps.*.log.file", .type = CONF_TYPE_PATH,
 	    .min = 1, .max = PATH_BYTES,
 	    .preset_text = "LOG_DIRECTORY/NAME.log", IN(conf_app, log.file),
-	    .help = "File." },
+	    .help = "File; of this app alone, as it is rotated." },
 	{ .path = "apps.*.log.max_bytes", .type = CONF_TYPE_BYTES,
 	    .min = 4096, .max = ANY_SIZE, .or_zero = true, .preset = "32M",
 	    IN(conf_app, log.max_bytes),

@@ -399,6 +399,11 @@ scan_text(struct conf_source *source, const struct scan *includer,
 	scan->depth = includer == NULL ? 0 : includer->depth + 1;
 	scan->where = (struct conf_where){ file, 1 };
 	scan->rest = text;
+	/* Some editors put a byte order mark there; it says nothing. */
+	if (str_starts_with(text, STR("\xef\xbb\xbf"))) {
+		scan->rest.ptr += 3;
+		scan->rest.len -= 3;
+	}
 	scan->names = hash_map_new();
 	scan->line_is_empty = true;
 	add_span(source, scan->where);

@@ -403,6 +403,23 @@ START_TEST(damaged_flat_text)
 }
 END_TEST
 
+START_TEST(byte_order_marks_are_skipped)
+{
+	struct conf *conf;
+
+	ck_assert_int_eq(mkdir("d", 0755), 0);
+	conf_files_write("part.conf", "\xef\xbb\xbf"
+				      "connections = 7;\n");
+	conf_files_write("d/1.conf", "\xef\xbb\xbf" SITE);
+	conf = load("\xef\xbb\xbf" USER "limits = {\n"
+		    "@include \"part.conf\"\n};\n"
+		    "include = \"d/*.conf\";\n");
+	ck_assert_uint_eq(conf->limits.connections, 7);
+	ck_assert_uint_eq(conf->n_sites, 1);
+	conf_free(conf);
+}
+END_TEST
+
 START_TEST(includes_and_drop_ins)
 {
 	struct conf *conf;
@@ -731,10 +748,10 @@ main(void)
 		apps_become_what_is_written, sites_become_what_is_written,
 		listeners_are_made_once, many_sites_on_one_listener,
 		printed_text_means_the_same, sent_text_means_the_same,
-		damaged_flat_text, includes_and_drop_ins,
-		mistakes_in_other_files, mistakes_in_drop_ins,
-		changes_of_an_app, warnings_do_not_refuse, numbers_with_units,
-		schema_is_sound, manual_names_every_key,
+		damaged_flat_text, byte_order_marks_are_skipped,
+		includes_and_drop_ins, mistakes_in_other_files,
+		mistakes_in_drop_ins, changes_of_an_app, warnings_do_not_refuse,
+		numbers_with_units, schema_is_sound, manual_names_every_key,
 		shipped_example_is_right };
 	char here[4096];
 	Suite *suite = suite_create("conf");

@@ -405,7 +405,29 @@ static const struct {
 	{ USER "apps = { a = { user = \"nobody\"; " COMMAND
 	       "log = { file = \"/x\"; }; };\nb = { user = \"nobody\"; " COMMAND
 	       "log = { file = \"/x\"; }; }; };\n",
-	    "scalws.conf:3: apps.b.log: /x is the log of the app \"a\"" },
+	    "scalws.conf:3: apps.b.log.file: /x is the log of the app \"a\"" },
+	{ USER SITE
+	    "access_log = \"/x\";\n" APP(COMMAND "log = {\nfile = \"/x\"; };"),
+	    "scalws.conf:5: apps.a.log.file: /x is an access log" },
+	{ USER "log_directory = \"/l\";\n" APP(
+	      COMMAND "log = { file = \"/l/./y/..//access.log\"; };"),
+	    "scalws.conf:3: apps.a.log.file: /l/./y/..//access.log is an "
+	    "access log" },
+	{ USER
+	    "sites = ( { listen = \"127.0.0.1:8080\"; access_log = \"/l/a\"; "
+	    "routes = ( { app = \"a\"; } ); } );\n" APP(
+		COMMAND "log = { file = \"/l/a\"; };"),
+	    "scalws.conf:3: apps.a.log.file: /l/a is an access log" },
+	{ USER "error_log = \"/x/a.log\";\nlog_directory = \"/x/\";\n" APP(
+	      COMMAND),
+	    "scalws.conf:4: apps.a.log.file: /x//a.log is the error log" },
+	{ BASE "error_log = \"/x\";\naccess_log = \"/x\";\n",
+	    "scalws.conf:4: access_log: /x is the error log" },
+	{ USER
+	    "error_log = \"/x\";\nsites = ( { listen = \"127.0.0.1:8080\"; "
+	    "access_log = \"/x\"; routes = ( { respond = { body = \"\"; }; } "
+	    "); } );\n",
+	    "scalws.conf:3: sites[0].access_log: /x is the error log" },
 	{ USER "run_directory = \"/" /* 88 bytes */
 	       "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 	       "aaaaaaaaaaaaaaaaaaaaaaaaaaa\";\n" APP(COMMAND),
