@@ -14,8 +14,8 @@ int conf_build(struct conf *conf, struct conf_errors *errors, bool files);
 /* Make conf->listeners of what the sites want (conf_listen.c). */
 int conf_listen_build(struct conf *conf, struct conf_errors *errors);
 
-/* What can be checked without files and users (sites and logs are parts of it); and
- * what cannot. */
+/* What can be checked without files and users (sites and logs are parts of it);
+ * and what cannot. */
 void conf_check(const struct conf *conf, struct conf_errors *errors);
 void conf_check_sites(const struct conf *conf, struct conf_errors *errors);
 void conf_check_logs(const struct conf *conf, struct conf_errors *errors);
