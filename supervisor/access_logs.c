@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include "src/base/fdutil.h"
+#include "src/base/log_thread.h"
+#include "supervisor/run_dir.h"
 
 int
 access_logs_open_file(const char *path)
@@ -45,7 +47,7 @@ access_logs_open(const struct conf *conf, int fds[FRAME_FDS_MAX - 1],
 	int result = 0;
 
 	*n = 0;
-	for (size_t i = 0; i < conf->n_sites + 1 && result == 0; i++) {
+	for (size_t i = 0; i < conf->n_sites + 1; i++) {
 		const char *path =
 		    i == 0 ? conf->access_log : conf->sites[i - 1].access_log;
 		const struct conf_where *where =
@@ -56,17 +58,46 @@ access_logs_open(const struct conf *conf, int fds[FRAME_FDS_MAX - 1],
 			known = strcmp(paths[j], path) == 0;
 		if (known)
 			continue;
-		if (*n == FRAME_FDS_MAX - 1)
+		if (*n == FRAME_FDS_MAX - 1) {
 			result = conf_errors_add(errors, where, "access_log",
 			    "more than %d different files", FRAME_FDS_MAX - 1);
-		else if ((fds[*n] = access_logs_open_file(path)) == -1)
+			break;
+		}
+		fds[*n] = access_logs_open_file(path);
+		if (fds[*n] == -1)
 			result = conf_errors_add_errno(errors, where,
 			    "access_log", "cannot open %s", path);
-		else
-			paths[(*n)++] = path;
+		paths[(*n)++] = path;
 	}
 	if (result == -1)
 		while (*n > 0)
 			fd_close(&fds[--*n]);
 	return result;
+}
+
+int
+access_logs_open_error(const struct conf *conf, struct conf_errors *errors)
+{
+	int fd;
+
+	if (conf->error_log == NULL)
+		return 0;
+	fd = access_logs_open_file(conf->error_log);
+	if (fd == -1 || dup2(fd, STDERR_FILENO) == -1) {
+		fd_close(&fd);
+		return conf_errors_add_errno(errors, NULL, "error_log",
+		    "cannot open %s", conf->error_log);
+	}
+	fd_close(&fd);
+	log_thread_begin();
+	return 0;
+}
+
+int
+access_logs_make_directory(const struct conf *conf, struct conf_errors *errors)
+{
+	if (run_dir_make_path(conf->log_directory, 0750) == -1)
+		return conf_errors_add_errno(errors, NULL, "log_directory",
+		    "cannot make %s", conf->log_directory);
+	return 0;
 }

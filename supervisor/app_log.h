@@ -27,8 +27,13 @@ struct log_writer *log_writer_new(struct event_base *base) MUST_CHECK;
 /* Waits until all is written and the threads have ended, for 5 s at most. The
  * logs must be freed before. */
 void log_writer_free(struct log_writer **writer);
-/* Open all files anew (SIGUSR1). */
-void log_writer_reopen(struct log_writer *writer);
+/* Open all files anew; `directory` is made where it is missing. Their threads
+ * do it. */
+void log_writer_reopen(struct log_writer *writer, const char *directory);
+/* Have they? */
+bool log_writer_reopened(struct log_writer *writer);
+/* Appends a line for each that could not be opened, or still waits for it. */
+void log_writer_findings(struct log_writer *writer, struct strbuf *to);
 
 struct app_log *app_log_new(
     struct log_writer *writer, const struct conf_app *conf) MUST_CHECK;

@@ -17,6 +17,7 @@
 #include "supervisor/file_check.h"
 #include "supervisor/log_tail.h"
 #include "supervisor/reload.h"
+#include "supervisor/reopen.h"
 #include "supervisor/status.h"
 #include "supervisor/supervisor.h"
 #include "supervisor/upgrade.h"
@@ -354,9 +355,7 @@ status(struct control_client *client, const struct control_request *request)
 static void
 reopen(struct control_client *client, const struct control_request *request)
 {
-	supervisor_reopen_logs(control_supervisor(client));
-	control_printf(client, 'o', "logs reopened");
-	control_end(client, CONTROL_OK);
+	reopen_logs(control_supervisor(client), client);
 }
 
 static void

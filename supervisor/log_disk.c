@@ -16,6 +16,7 @@
 #include "src/base/clock.h"
 #include "src/base/fdutil.h"
 #include "src/base/log.h"
+#include "supervisor/run_dir.h"
 
 #define COMPLAIN_MS 60000
 
@@ -24,6 +25,20 @@ struct log_target {
 	const char *path;
 	const struct log_limits *limits;
 };
+
+const char *
+log_disk_reason(int error)
+{
+	switch (error) {
+	case EINVAL:
+	case ENXIO: /* a FIFO that nobody reads */
+		return "it is no regular file";
+	case ELOOP:
+		return "it is a symbolic link";
+	default:
+		return strerror(error);
+	}
+}
 
 static void
 complain(struct log_disk *disk, const char *path, const char *what)
@@ -34,7 +49,8 @@ complain(struct log_disk *disk, const char *path, const char *what)
 	    now_ms - disk->complained_ms < COMPLAIN_MS)
 		return;
 	disk->complained_ms = now_ms;
-	log_errno("%s: %s, lines of the app are lost", path, what);
+	log_error("%s: %s, lines of the app are lost: %s", path, what,
+	    log_disk_reason(errno));
 }
 
 /* When the file was made, or changed last where the file system does not know.
@@ -52,13 +68,13 @@ birth_ms(int fd)
 }
 
 static int
-open_file(struct log_disk *disk, const struct log_target *target)
+open_file(struct log_disk *disk, const char *path)
 {
 	struct stat st;
 
 	if (disk->fd != -1)
 		return 0;
-	disk->fd = open(target->path,
+	disk->fd = open(path,
 	    O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
 	    0640);
 	if (disk->fd == -1)
@@ -72,7 +88,41 @@ open_file(struct log_disk *disk, const struct log_target *target)
 	}
 	disk->size = (uint64_t)st.st_size;
 	disk->begun_ms = disk->size == 0 ? clock_wall_ms() : birth_ms(disk->fd);
+	disk->is_stale = false;
 	return 0;
+}
+
+/* If that fails, all is as it was. */
+static int
+open_anew(struct log_disk *disk, const char *path)
+{
+	struct log_disk before = *disk;
+
+	disk->fd = -1;
+	if (open_file(disk, path) == -1) {
+		*disk = before;
+		return -1;
+	}
+	fd_close(&before.fd);
+	disk->is_torn = false;
+	return 0;
+}
+
+int
+log_disk_reopen(struct log_disk *disk, const char *path, const char *directory)
+{
+	int error;
+
+	if (open_anew(disk, path) == 0)
+		return 0;
+	error = errno;
+	if (error == ENOENT && run_dir_make_path(directory, 0750) == 0 &&
+	    open_anew(disk, path) == 0)
+		return 0;
+	disk->is_stale = true;
+	log_error("%s: cannot open: %s%s", path, log_disk_reason(error),
+	    disk->fd == -1 ? "" : "; lines go on to where they went");
+	return error;
 }
 
 /* Of rotated files those that were written last too long ago. */
@@ -190,11 +240,13 @@ log_disk_write(struct log_disk *disk, const char *path,
 {
 	const struct log_target target = { path, limits };
 
+	if (disk->is_stale && open_anew(disk, path) == 0)
+		log_info("%s: open again", path);
 	while (len > 0) {
 		uint64_t room = UINT64_MAX;
 		size_t part, written;
 
-		if (open_file(disk, &target) == -1) {
+		if (open_file(disk, path) == -1) {
 			complain(disk, path, "cannot open");
 			disk->lost += log_count_lines(text, len);
 			return;

@@ -24,6 +24,7 @@ struct log_disk {
 	int64_t begun_ms; /* when its first line was written; wall clock */
 	uint64_t lost;    /* lines that could not be written, not yet told */
 	bool is_torn;     /* its last line has no end */
+	bool is_stale;    /* to be opened by its name again */
 	int64_t complained_ms;
 };
 
@@ -33,8 +34,14 @@ void log_disk_write(struct log_disk *disk, const char *path,
     const struct log_limits *limits, const char *text, size_t len);
 /* So many lines were dropped after what was written last. */
 void log_disk_lost(struct log_disk *disk, uint64_t lines);
-/* The next write opens the file anew. */
+/* Open `path` anew, and the directory it is in is made if that is `directory`.
+ * Returns 0, or an errno; then what is open stays open, and each write tries
+ * again. */
+int log_disk_reopen(
+    struct log_disk *disk, const char *path, const char *directory);
 void log_disk_close(struct log_disk *disk);
+/* What an errno of opening a log means. */
+const char *log_disk_reason(int error);
 
 uint64_t log_count_lines(const char *text, size_t len);
 

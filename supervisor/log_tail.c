@@ -17,6 +17,7 @@
 #include "supervisor/app.h"
 #include "supervisor/app_log.h"
 #include "supervisor/control_server.h"
+#include "supervisor/log_disk.h"
 #include "supervisor/supervisor.h"
 
 #define TAIL_BYTES_MAX (1024 * 1024)
@@ -113,34 +114,54 @@ on_line(struct str line, void *arg)
 	free_tail(tail);
 }
 
+/* What is in the file; false: it cannot be read. */
+static bool
+say_past(struct tail *tail)
+{
+	const char *path = app_log_path(tail->app->log);
+	struct control_client *client = tail->client;
+	struct strbuf text = STRBUF_EMPTY;
+	bool good = log_tail_read(path, tail->lines, &text) == 0;
+
+	if (good) {
+		control_say(client, 'o', (struct str){ text.ptr, text.len });
+	} else if (errno != ENOENT) {
+		control_printf(
+		    client, 'e', "%s: %s", path, log_disk_reason(errno));
+	} else {
+		good = true;
+		app_log_last(tail->app->log, 1, 0, &text);
+		control_printf(client, 'e',
+		    text.len == 0 ? "no log file yet: %s"
+				  : "the log file is gone: %s, see: scalwsctl "
+				    "reopen",
+		    path);
+	}
+	strbuf_free(&text);
+	return good;
+}
+
 static void
 on_timer(evutil_socket_t fd, short what, void *arg)
 {
 	static const struct timeval soon = { 0, CATCH_UP_MS * 1000 };
 	struct tail *tail = arg;
 	struct control_client *client = tail->client;
-	struct strbuf text = STRBUF_EMPTY;
-
-	const char *path = app_log_path(tail->app->log);
+	bool good;
 
 	if (!app_log_is_written(tail->app->log) &&
 	    tail->tries++ < CATCH_UP_TRIES) {
 		event_add(tail->timer, &soon);
 		return;
 	}
-	/* No file: it has printed nothing yet. */
-	if (log_tail_read(path, tail->lines, &text) == -1 && errno != ENOENT)
-		control_printf(client, 'e', "%s: %s", path, strerror(errno));
-	if (text.len > 0)
-		control_say(client, 'o', (struct str){ text.ptr, text.len });
-	strbuf_free(&text);
+	good = say_past(tail);
 	if (tail->follow) {
 		control_follows(client, tail->app->name);
 		tail->has_begun = true;
 		return;
 	}
 	control_on_gone(client, NULL, NULL);
-	control_end(client, CONTROL_OK);
+	control_end(client, good ? CONTROL_OK : CONTROL_FAILED);
 	free_tail(tail);
 }
 

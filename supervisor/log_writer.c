@@ -40,6 +40,8 @@ struct log_file {
 	int64_t writing_since_ms;
 	uint64_t dropped; /* lines that found no room, not yet told */
 	bool closing, reopen;
+	bool is_reopening;
+	int reopen_error; /* of the last time; 0: none */
 	bool was_full;
 	struct log_disk disk; /* of the thread alone */
 };
@@ -48,6 +50,7 @@ struct log_writer {
 	pthread_mutex_t lock;
 	pthread_cond_t ended; /* the thread of a file has */
 	struct list files;    /* each with a thread */
+	char *directory;      /* made where it is missing at a reopen */
 	/* Of the loop alone. */
 	struct event_base *base;
 	struct list rooms;
@@ -70,22 +73,26 @@ serve(struct log_file *file)
 	struct log_writer *writer = file->writer;
 	struct strbuf text = file->pending;
 	bool reopen = file->reopen;
+	int reopen_error = 0;
 	struct log_limits limits = file->limits;
 	/* They came after what is pending now. */
 	uint64_t dropped = file->dropped, one = 1;
-	char path[4096];
+	char path[4096], directory[4096];
 
 	file->pending = STRBUF_EMPTY;
 	file->reopen = false;
+	file->is_reopening = reopen;
 	file->in_write = text.len;
 	file->writing = true;
 	file->writing_since_ms = clock_now_ms();
 	file->dropped = 0;
 	snprintf(path, sizeof(path), "%s", file->path);
+	snprintf(directory, sizeof(directory), "%s",
+	    writer->directory == NULL ? "" : writer->directory);
 	pthread_mutex_unlock(&writer->lock);
 
 	if (reopen)
-		log_disk_close(&file->disk);
+		reopen_error = log_disk_reopen(&file->disk, path, directory);
 	if (text.len > 0)
 		log_disk_write(&file->disk, path, &limits, text.ptr, text.len);
 	if (dropped > 0)
@@ -95,6 +102,9 @@ serve(struct log_file *file)
 	pthread_mutex_lock(&writer->lock);
 	file->writing = false;
 	file->in_write = 0;
+	if (reopen)
+		file->reopen_error = reopen_error;
+	file->is_reopening = false;
 	if (file->was_full && write(writer->wake_fd, &one, sizeof(one)) == -1)
 		log_errno("log thread cannot wake the loop");
 	file->was_full = false;
@@ -232,11 +242,50 @@ log_writer_free(struct log_writer **writer_ptr)
 	fd_close(&writer->wake_fd);
 	pthread_cond_destroy(&writer->ended);
 	pthread_mutex_destroy(&writer->lock);
+	mem_free(writer->directory);
 	mem_free(writer);
 }
 
 void
-log_writer_reopen(struct log_writer *writer)
+log_writer_reopen(struct log_writer *writer, const char *directory)
+{
+	struct list *node;
+
+	pthread_mutex_lock(&writer->lock);
+	mem_free(writer->directory);
+	writer->directory = mem_strdup(directory);
+	LIST_FOREACH(node, &writer->files)
+	{
+		struct log_file *file = LIST_ENTRY(node, struct log_file, node);
+
+		file->reopen = true;
+		pthread_cond_signal(&file->work);
+	}
+	pthread_mutex_unlock(&writer->lock);
+}
+
+static bool
+waits_for_reopen(const struct log_file *file)
+{
+	return file->reopen || file->is_reopening;
+}
+
+bool
+log_writer_reopened(struct log_writer *writer)
+{
+	struct list *node;
+	bool all = true;
+
+	pthread_mutex_lock(&writer->lock);
+	LIST_FOREACH(node, &writer->files)
+	if (waits_for_reopen(LIST_ENTRY(node, struct log_file, node)))
+		all = false;
+	pthread_mutex_unlock(&writer->lock);
+	return all;
+}
+
+void
+log_writer_findings(struct log_writer *writer, struct strbuf *to)
 {
 	struct list *node;
 
@@ -245,8 +294,12 @@ log_writer_reopen(struct log_writer *writer)
 	{
 		struct log_file *file = LIST_ENTRY(node, struct log_file, node);
 
-		file->reopen = true;
-		pthread_cond_signal(&file->work);
+		if (waits_for_reopen(file))
+			strbuf_printf(
+			    to, "%s: the disk does not answer\n", file->path);
+		else if (file->reopen_error != 0)
+			strbuf_printf(to, "%s: cannot open: %s\n", file->path,
+			    log_disk_reason(file->reopen_error));
 	}
 	pthread_mutex_unlock(&writer->lock);
 }

@@ -15,7 +15,6 @@
 #include "src/base/clock.h"
 #include "src/base/log.h"
 #include "src/base/mem.h"
-#include "supervisor/access_logs.h"
 #include "supervisor/process.h"
 #include "supervisor/proxy_load.h"
 #include "supervisor/proxy_questions.h"
@@ -546,25 +545,13 @@ proxy_gen_tell(struct proxy_gen *gen, const struct frame_out *out)
 }
 
 void
-proxy_gen_reopen_logs(struct proxy_gen *gen)
+proxy_gen_reopen_logs(
+    struct proxy_gen *gen, const struct channel_reopen *reopen)
 {
 	static struct frame_out out;
-	struct channel_reopen reopen;
-	struct conf_errors errors;
 
-	if (!gen->hears)
-		return;
-	conf_errors_init(&errors);
-	if (access_logs_open(gen->supervisor->hold->conf, reopen.log_fds,
-		&reopen.n_logs, &errors) == -1) {
-		log_error("access logs not reopened: %s", errors.text.ptr);
-	} else {
-		channel_put_reopen(&out, CHANNEL_REOPEN_LOGS, &reopen);
-		tell(gen, &out);
-		for (uint32_t i = 0; i < reopen.n_logs; i++)
-			close(reopen.log_fds[i]);
-	}
-	conf_errors_free(&errors);
+	channel_put_reopen(&out, CHANNEL_REOPEN_LOGS, reopen);
+	tell(gen, &out);
 }
 
 uint64_t

@@ -67,7 +67,8 @@ void proxy_gen_probe_cancel(struct proxy_gen *gen, uint64_t probe);
 /* Ask for its counters: they come to on_stats, then `on_answered` once. */
 void proxy_gen_query(
     struct proxy_gen *gen, proxy_answered_cb *on_answered, void *arg);
-void proxy_gen_reopen_logs(struct proxy_gen *gen);
+void proxy_gen_reopen_logs(
+    struct proxy_gen *gen, const struct channel_reopen *reopen);
 void proxy_gen_prepare(struct proxy_gen *gen, const struct conf_hold *hold,
     proxy_prepared_cb *on_prepared, void *arg);
 void proxy_gen_commit(

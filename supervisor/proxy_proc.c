@@ -519,13 +519,14 @@ proxy_proc_tickets(struct proxy_proc *proxy, int fd)
 }
 
 void
-proxy_proc_reopen_logs(struct proxy_proc *proxy)
+proxy_proc_reopen_logs(
+    struct proxy_proc *proxy, const struct channel_reopen *reopen)
 {
 	if (current(proxy) != NULL)
-		proxy_gen_reopen_logs(current(proxy));
+		proxy_gen_reopen_logs(current(proxy), reopen);
 	/* Another configuration has other logs: those of the old one stay. */
 	if (other(proxy) != NULL && !proxy->is_outdated)
-		proxy_gen_reopen_logs(other(proxy));
+		proxy_gen_reopen_logs(other(proxy), reopen);
 }
 
 /* ---- asking ---- */

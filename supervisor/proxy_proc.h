@@ -69,7 +69,9 @@ void proxy_proc_withdraw_dead(
     struct proxy_proc *proxy, uint64_t instance, int listen_fd);
 void proxy_proc_app_state(
     struct proxy_proc *proxy, const struct channel_app *app);
-void proxy_proc_reopen_logs(struct proxy_proc *proxy);
+/* The access logs; the descriptors stay the caller's. */
+void proxy_proc_reopen_logs(
+    struct proxy_proc *proxy, const struct channel_reopen *reopen);
 /* Ticket keys; `fd` stays the caller's. */
 void proxy_proc_tickets(struct proxy_proc *proxy, int fd);
 

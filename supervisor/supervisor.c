@@ -36,6 +36,7 @@
 #include "supervisor/proxy_proc.h"
 #include "supervisor/recycle.h"
 #include "supervisor/reload.h"
+#include "supervisor/reopen.h"
 #include "supervisor/secrets.h"
 #include "supervisor/stuck.h"
 #include "supervisor/ticket_keys.h"
@@ -293,38 +294,6 @@ supervisor_check_apps(struct supervisor *supervisor)
 
 /* ---- signals ---- */
 
-static int
-open_error_log(const struct conf *conf, struct conf_errors *errors)
-{
-	int fd;
-
-	if (conf->error_log == NULL)
-		return 0;
-	fd = access_logs_open_file(conf->error_log);
-	if (fd == -1 || dup2(fd, STDERR_FILENO) == -1) {
-		fd_close(&fd);
-		return conf_errors_add_errno(errors, NULL, "error_log",
-		    "cannot open %s", conf->error_log);
-	}
-	fd_close(&fd);
-	log_thread_begin();
-	return 0;
-}
-
-void
-supervisor_reopen_logs(struct supervisor *supervisor)
-{
-	struct conf_errors errors;
-
-	conf_errors_init(&errors);
-	if (open_error_log(supervisor->hold->conf, &errors) == -1)
-		log_error("%s", errors.text.ptr);
-	conf_errors_free(&errors);
-	log_writer_reopen(supervisor->log_writer);
-	proxy_proc_reopen_logs(supervisor->proxy);
-	log_info("logs reopened");
-}
-
 static void
 on_signal(evutil_socket_t signal_no, short what, void *arg)
 {
@@ -336,7 +305,7 @@ on_signal(evutil_socket_t signal_no, short what, void *arg)
 			reload_start(supervisor, NULL, NULL);
 		break;
 	case SIGUSR1:
-		supervisor_reopen_logs(supervisor);
+		reopen_logs(supervisor, NULL);
 		break;
 	default: /* SIGTERM, SIGINT, SIGQUIT */
 		if (!supervisor->stopping)
@@ -363,16 +332,6 @@ watch_signals(struct supervisor *supervisor)
 
 /* ---- the start ---- */
 
-/* Directories of our own that are not there yet. */
-static int
-make_directories(const struct conf *conf, struct conf_errors *errors)
-{
-	if (run_dir_make_path(conf->log_directory, 0750) == -1)
-		return conf_errors_add_errno(errors, NULL, "log_directory",
-		    "cannot make %s", conf->log_directory);
-	return 0;
-}
-
 /* All that can go wrong for reasons outside: nothing runs before it is done. */
 static int
 take_resources(struct supervisor *supervisor, struct conf_errors *errors)
@@ -382,7 +341,7 @@ take_resources(struct supervisor *supervisor, struct conf_errors *errors)
 	size_t limit;
 	uint32_t n;
 
-	if (make_directories(conf, errors) == -1 ||
+	if (access_logs_make_directory(conf, errors) == -1 ||
 	    run_dir_open(&supervisor->run, conf, errors) == -1)
 		return -1;
 	supervisor->listens = listen_set_new();
@@ -400,7 +359,7 @@ take_resources(struct supervisor *supervisor, struct conf_errors *errors)
 	if (supervisor->control == NULL)
 		return -1;
 	/* Last: what fails before goes to where the administrator looks. */
-	return open_error_log(conf, errors);
+	return access_logs_open_error(conf, errors);
 }
 
 static void
@@ -464,6 +423,7 @@ void
 supervisor_release(struct supervisor *supervisor)
 {
 	upgrade_free(supervisor);
+	reopen_free(supervisor);
 	control_server_free(&supervisor->control);
 	recycle_free(&supervisor->recycle);
 	ticket_keys_free(&supervisor->tickets);

@@ -81,6 +81,7 @@ struct supervisor {
 	struct control_server *control;
 	struct reload *reload;   /* NULL: none is going on */
 	struct upgrade *upgrade; /* the same */
+	struct reopen *reopen;   /* that a signal asked for; the same */
 	struct recycle *recycle;
 	struct event *signals[6];
 	struct event *sweep; /* while strays of a killed keeper are ended */
@@ -107,8 +108,6 @@ void supervisor_release(struct supervisor *supervisor);
 
 /* A keeper died before its app: end what came to us. */
 void supervisor_sweep(struct supervisor *supervisor);
-/* Open error_log, the apps' and the access logs by name again. */
-void supervisor_reopen_logs(struct supervisor *supervisor);
 /* A new proxy is connected: it must hear of all apps. */
 void supervisor_on_proxy_hello(struct supervisor *supervisor);
 /* The proxy serves. */

@@ -2,6 +2,7 @@
 lines is told."""
 import os
 import re
+import shutil
 import subprocess
 import threading
 import time
@@ -204,3 +205,89 @@ time.sleep(1000)
     lost = int(told[1])
     assert lost > 0 and abs(4000 - kept - lost) <= 3
     assert alive(one.process.pid)
+
+
+def test_reopen_makes_the_directory_again(daemon, port):
+    """As the start did; what is then written is there."""
+    one = daemon(one_app(BY_NAME["http"], port))
+    one.wait_running("app")
+    before = one.logs.stat()
+    shutil.rmtree(one.logs)
+    assert one.ok("reopen") == "logs reopened\n"
+    after = one.logs.stat()
+    assert (after.st_mode, after.st_uid, after.st_gid) == \
+        (before.st_mode, before.st_uid, before.st_gid)
+    assert get(port, "/?seen").status == 200
+    wait_for(lambda: any("/?seen" in line for line in one.access_log()), 10)
+    one.ok("restart", "app")
+    assert "scalwsd: pid" in one.app_log("app")
+
+
+@pytest.mark.parametrize("how", ["command", "signal"])
+def test_reopen_says_what_it_could_not(daemon, port, how):
+    """And goes on where it was; afterwards by itself in the right file."""
+    conf = one_app(BY_NAME["http"], port)
+    place = scalws.scratch()
+    os.chmod(place, 0o777)
+    (place / "logs").mkdir()
+    conf["apps"]["app"]["log"] = {"file": str(place / "logs" / "app.log")}
+    conf["sites"][0]["access_log"] = str(place / "logs" / "site.log")
+    one = daemon(conf)
+    one.wait_running("app")
+    one.ok("restart", "app")
+    wait_for(lambda: (place / "logs/app.log").exists(), 10)
+    (place / "logs").rename(place / "gone")
+    (place / "logs").write_text("in the way")
+    if how == "command":
+        done = one.ctl("reopen")
+        assert done.returncode == 1 and "logs reopened" not in done.stdout
+        for name in ("app.log", "site.log"):
+            assert re.search(f"{place}/logs/{name}.*Not a directory",
+                             done.stderr), done.stderr
+    else:
+        one.signal(10)
+        one.wait_log("not all logs were reopened")
+    for name in ("app.log", "site.log"):
+        one.wait_log(f"{place}/logs/{name}.*Not a directory")
+    assert get(port, "/?still").status == 200
+    wait_for(lambda: "/?still" in (place / "gone/site.log").read_text(), 10)
+    one.ok("restart", "app")
+    wait_for(lambda: (place / "gone/app.log").read_text()
+             .count("scalwsd: pid") == 2, 10)
+    (place / "logs").unlink()
+    (place / "logs").mkdir()
+    one.ok("restart", "app")
+    wait_for(lambda: (place / "logs/app.log").exists(), 10)
+    assert one.ok("reopen") == "logs reopened\n"
+
+
+def test_logs_that_cannot_be_shown(daemon):
+    """A FIFO is an error, a file that is not there a word."""
+    place = scalws.scratch()
+    os.mkfifo(place / "fifo.log")
+    silent = {"runtime": "command", "http": False, "directory": "/tmp",
+              "command": ["/bin/sleep", "1000"]}
+    one = daemon({"apps": {
+        "fifo": {**silent, "log": {"file": str(place / "fifo.log")}},
+        "silent": silent, "talks": worker("""
+import time
+print("a word", flush=True)
+time.sleep(1000)
+""")}})
+    done = one.ctl("logs", "fifo")
+    assert done.returncode == 1
+    assert f"{place}/fifo.log: it is no regular file" in done.stderr
+    done = one.ctl("logs", "silent")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert f"no log file yet: {one.logs}/silent.log" in done.stderr
+    wait_for(lambda: "a word" in one.app_log("talks"), 10)
+    done = one.ctl("logs", "talks")
+    assert done.stdout.endswith("a word\n") and done.stderr == ""
+    (one.logs / "talks.log").unlink()
+    done = one.ctl("logs", "talks")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "talks.log" in done.stderr and "scalwsctl reopen" in done.stderr
+    done = one.ctl("reopen")
+    assert done.returncode == 1 and "fifo.log" in done.stderr
+    done = one.ctl("logs", "talks")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
