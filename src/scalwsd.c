@@ -42,10 +42,14 @@ look_at(const char *path, bool must_read)
 {
 	struct conf_errors errors;
 	struct conf *conf;
+	int result = 0;
 
 	conf_errors_init(&errors);
 	conf = conf_load(path, &errors);
-	if (conf != NULL && proxy_check_tls(conf, must_read, &errors) == -1) {
+	if (conf != NULL)
+		result = supervisor_check_files(conf, must_read, &errors) |
+			 proxy_check_tls(conf, must_read, &errors);
+	if (result != 0) {
 		conf_free(conf);
 		conf = NULL;
 	}

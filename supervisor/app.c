@@ -36,13 +36,18 @@ static void on_step(evutil_socket_t fd, short what, void *arg);
 static void
 read_environment(struct app *app, const struct conf_app *conf)
 {
+	char why[sizeof(app->env_problem) - sizeof("environment_file ")];
+
 	words_free(&app->environment);
 	app->env_problem[0] = '\0';
 	/* Later ones win. */
 	if (conf->environment_file != NULL &&
-	    env_file_read(conf->environment_file, &app->environment,
-		app->env_problem, sizeof(app->env_problem)) == -1)
+	    env_file_read(conf->environment_file, &app->environment, why,
+		sizeof(why)) == -1) {
+		snprintf(app->env_problem, sizeof(app->env_problem),
+		    "environment_file %s", why);
 		log_error("app=%s %s", app->name, app->env_problem);
+	}
 	words_add_all(
 	    &app->environment, (const char *const *)conf->environment);
 }

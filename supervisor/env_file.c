@@ -115,13 +115,12 @@ env_file_read(const char *path, struct words *to, char *why, size_t why_size)
 	int result;
 
 	if (fd_read_file(path, FILE_BYTES_MAX, &text, &len) == -1) {
-		snprintf(why, why_size, "environment_file %s: %s", path,
-		    strerror(errno));
+		snprintf(why, why_size, "%s: %s", path, strerror(errno));
 		return -1;
 	}
 	result = env_file_parse(text, len, to, wrong, sizeof(wrong));
 	if (result == -1)
-		snprintf(why, why_size, "environment_file %s: %s", path, wrong);
+		snprintf(why, why_size, "%s: %s", path, wrong);
 	explicit_bzero(text, len);
 	mem_free(text);
 	return result;

@@ -26,6 +26,13 @@ int supervisor_rehearse(int state_fd);
 /* For main(): be a keeper (--role=keeper) on this channel. */
 int supervisor_run_keeper(int channel_fd);
 
+/* For -t and a check by the daemon: look at the files and directories of logs,
+ * sockets and environments. 0, or -1 with findings that a start would have as
+ * well; what an app alone would fail by is a warning, and so is what may not be
+ * seen, unless it must. In start_check.c. */
+int supervisor_check_files(const struct conf *conf, bool must_read,
+    struct conf_errors *errors) MUST_CHECK;
+
 struct app;
 struct channel_output;
 struct channel_stuck;

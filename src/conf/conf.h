@@ -412,6 +412,12 @@ struct conf_place {
 void conf_place_site(struct conf_place *place, const struct conf *conf,
     const struct conf_site *site, const struct conf_route *route,
     const char *key);
+/* A key that stands in no group of its own: "error_log". */
+void conf_place_top(
+    struct conf_place *place, const struct conf *conf, const char *key);
+/* "apps.NAME.KEY" */
+void conf_place_app(struct conf_place *place, const struct conf *conf,
+    const struct conf_app *app, const char *key);
 /* "upstreams.NAME.KEY" */
 void conf_place_upstream(struct conf_place *place, const struct conf *conf,
     const struct conf_upstream *upstream, const char *key);

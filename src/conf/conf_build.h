@@ -21,8 +21,4 @@ void conf_check_sites(const struct conf *conf, struct conf_errors *errors);
 void conf_check_logs(const struct conf *conf, struct conf_errors *errors);
 void conf_check_system(const struct conf *conf, struct conf_errors *errors);
 
-/* "apps.NAME.KEY" */
-void conf_place_app(struct conf_place *place, const struct conf *conf,
-    const struct conf_app *app, const char *key);
-
 #endif

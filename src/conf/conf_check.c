@@ -44,6 +44,15 @@ find_place(
 }
 
 void
+conf_place_top(
+    struct conf_place *place, const struct conf *conf, const char *key)
+{
+	place->where = (struct conf_where){ conf->file, 0 };
+	snprintf(place->path, sizeof(place->path), "%.60s", key);
+	find_place(&place->where, conf->tree, key);
+}
+
+void
 conf_place_app(struct conf_place *place, const struct conf *conf,
     const struct conf_app *app, const char *key)
 {

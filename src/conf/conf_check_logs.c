@@ -3,7 +3,6 @@
  * one would be rotated away with the other's lines in it.
  * Under conf_check.c. Looks at names alone, opens nothing.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "src/base/arena.h"
@@ -68,20 +67,6 @@ claim(struct logs *logs, const char *path, const char *writer,
 		    "%.200s is %s", path, other);
 }
 
-static void
-claim_top(
-    struct logs *logs, const char *path, const char *writer, const char *key)
-{
-	const struct conf *conf = logs->conf;
-	const struct conf_node *node = conf_node_find(conf->tree, key);
-	struct conf_place place = { .where = { conf->file, 0 } };
-
-	snprintf(place.path, sizeof(place.path), "%s", key);
-	if (node != NULL)
-		place.where = node->where;
-	claim(logs, path, writer, &place);
-}
-
 void
 conf_check_logs(const struct conf *conf, struct conf_errors *errors)
 {
@@ -89,8 +74,10 @@ conf_check_logs(const struct conf *conf, struct conf_errors *errors)
 	struct logs logs = { conf, errors, arena_new(), hash_map_new() };
 	struct conf_place place;
 
-	claim_top(&logs, conf->error_log, "the error log", "error_log");
-	claim_top(&logs, conf->access_log, access, "access_log");
+	conf_place_top(&place, conf, "error_log");
+	claim(&logs, conf->error_log, "the error log", &place);
+	conf_place_top(&place, conf, "access_log");
+	claim(&logs, conf->access_log, access, &place);
 	for (size_t i = 0; i < conf->n_sites; i++) {
 		conf_place_site(
 		    &place, conf, &conf->sites[i], NULL, "access_log");

@@ -226,6 +226,59 @@ def test_missing_directory(port):
                for line in lines), lines
 
 
+def test_files_that_a_start_would_refuse(port, tmp_path):
+    """-t says it, with the line; a FIFO holds nobody."""
+    file, fifo = tmp_path / "file", tmp_path / "fifo"
+    file.write_text("")
+    os.mkfifo(fifo)
+    (tmp_path / "link").symlink_to(file)
+    for keys, words in (
+            ({"run_directory": f"{file}/run", "error_log": "/nonexistent/e",
+              "access_log": f"{tmp_path}/link"},
+             ("run_directory: .*Not a dir", "error_log: .*No such",
+              "access_log: .* is a symbolic link")),
+            ({"run_directory": str(file), "log_directory": str(file),
+              "error_log": str(tmp_path)},
+             ("run_directory: .*Not a dir", "log_directory: .*Not a dir",
+              "error_log: .*is a directory"))):
+        done = check_file(good(port, **keys))
+        assert done.returncode == 1, done
+        for word in words:
+            assert re.search(rf"scalws.conf:\d+: {word}", done.stderr), done
+    logs = tmp_path / "a/b"
+    done = check_file(good(port, error_log=str(fifo), log_directory=str(logs),
+                           access_log=f"{logs}/access.log"))
+    assert done.returncode == 0, done
+    assert "error_log: " in done.stderr and "a/b" not in done.stderr, done
+
+
+def test_files_that_an_app_would_fail_by(daemon, port, tmp_path):
+    """-t, check and a dry reload warn, and serve all the same."""
+    fifo, torn = tmp_path / "fifo", tmp_path / "env"
+    os.mkfifo(fifo)
+    torn.write_text("A=1\nrubbish\n")
+    one = daemon(good(port))
+    one.write(good(port, apps={name: {
+        "runtime": "command", "command": ["/bin/true"], "http": False,
+        "log": {"file": str(log)}, "environment_file": str(env)}
+        for name, log, env in (("a", tmp_path, "/nonexistent"),
+                               ("b", fifo, fifo),
+                               ("c", "/nonexistent/log", torn))}))
+    test = subprocess.run([scalws.scalwsd(), "-t", "-c", one.file], text=True,
+                          env=one.environment(leaks=False), timeout=60,
+                          capture_output=True)
+    for done in (test, one.ctl("check"), one.ctl("reload", "--dry-run")):
+        assert done.returncode == 0, done
+        for word in ("a.log.file: .*: is no regular file",
+                     "a.environment_file: /nonexistent: No such file",
+                     "b.log.file: .*: is no regular file",
+                     "b.environment_file: ",
+                     "c.log.file: /nonexistent/log: No such file",
+                     "c.environment_file: .*: line 2: no NAME=value"):
+            assert re.search(rf"scalws.conf:\d+: warning: apps.{word}",
+                             done.stdout + done.stderr), (word, done)
+
+
 def test_many_mistakes_at_once(port):
     """All are told, not the first."""
     conf = good(port, user="no-such-user")
