@@ -242,7 +242,8 @@ add_waiter(struct app *app, enum wait_for wait_for, app_done_cb *on_done,
 }
 
 static void
-answer(struct app *app, enum wait_for wait_for, bool ok, const char *why)
+answer(struct app *app, enum wait_for wait_for, bool ok, const char *why,
+    pid_t failed)
 {
 	struct list *node, *after;
 
@@ -253,7 +254,7 @@ answer(struct app *app, enum wait_for wait_for, bool ok, const char *why)
 		if (waiter->wait_for != wait_for)
 			continue;
 		list_remove(&waiter->node);
-		waiter->on_done(ok, why, waiter->arg);
+		waiter->on_done(ok, why, failed, waiter->arg);
 		mem_free(waiter);
 	}
 }
@@ -281,11 +282,11 @@ answer_up(struct app *app)
 	struct list *node;
 
 	if (!is_wanted(app)) {
-		answer(app, WAIT_UP, false, "it was stopped");
+		answer(app, WAIT_UP, false, "it was stopped", 0);
 		return;
 	}
 	if (app_running(app) >= app_number(app)) {
-		answer(app, WAIT_UP, true, "");
+		answer(app, WAIT_UP, true, "", 0);
 		return;
 	}
 	LIST_FOREACH(node, &app->instances)
@@ -298,7 +299,7 @@ answer_up(struct app *app)
 			char why[INSTANCE_REASON_MAX];
 
 			snprintf(why, sizeof(why), "%s", instance->reason);
-			answer(app, WAIT_UP, false, why);
+			answer(app, WAIT_UP, false, why, instance->said_by);
 			return;
 		}
 	}
@@ -307,9 +308,9 @@ answer_up(struct app *app)
 /* ---- restarts ---- */
 
 void
-app_roll_ended(struct app *app, bool ok, const char *why)
+app_roll_ended(struct app *app, bool ok, const char *why, pid_t failed)
 {
-	answer(app, WAIT_RESTARTED, ok, why);
+	answer(app, WAIT_RESTARTED, ok, why, failed);
 }
 
 void
@@ -432,9 +433,9 @@ on_step(evutil_socket_t fd, short what, void *arg)
 	tell_state(app, false);
 	answer_up(app);
 	if (!is_wanted(app) && app_is_gone(app))
-		answer(app, WAIT_DOWN, true, "");
+		answer(app, WAIT_DOWN, true, "", 0);
 	if (is_wanted(app))
-		answer(app, WAIT_DOWN, false, "it was started again");
+		answer(app, WAIT_DOWN, false, "it was started again", 0);
 	supervisor_check_apps(app->supervisor);
 }
 
@@ -474,7 +475,7 @@ app_restart(struct app *app, bool all, app_done_cb *on_done,
 {
 	if (app->rolling && app->roll_wish) {
 		if (on_done != NULL)
-			on_done(false, "it is being restarted already", arg);
+			on_done(false, "it is being restarted already", 0, arg);
 		return;
 	}
 	if (app->stopped || app_is_gone(app)) {

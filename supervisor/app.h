@@ -58,8 +58,9 @@ struct app *app_new(struct supervisor *supervisor, struct conf_hold *hold,
 void app_free(struct app **app);
 struct app *app_find(const struct supervisor *supervisor, const char *name);
 
-/* When it is done: `ok`, or `why` not. Called once, later or at once. */
-typedef void app_done_cb(bool ok, const char *why, void *arg);
+/* When it is done: `ok`, or `why` not, and the process that failed, whose
+ * output may tell more (0: there is none). Called once, later or at once. */
+typedef void app_done_cb(bool ok, const char *why, pid_t failed, void *arg);
 
 /* All instances up (`on_done` may be NULL). */
 void app_start(struct app *app, app_done_cb *on_done, void *arg);

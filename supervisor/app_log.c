@@ -221,17 +221,21 @@ app_log_last(
 {
 	size_t kept =
 	    log->n_last < APP_LOG_LAST_LINES ? log->n_last : APP_LOG_LAST_LINES;
-	size_t count = kept < max ? kept : max;
+	const char *found[APP_LOG_LAST_LINES];
+	size_t n = 0;
 	char mark[32];
 
 	snprintf(mark, sizeof(mark), " [%d] ", (int)pid);
-	for (size_t i = log->n_last - count; i < log->n_last; i++) {
+	for (size_t i = log->n_last - kept; i < log->n_last; i++) {
 		const char *line = log->last[i % APP_LOG_LAST_LINES];
 
-		if (pid != 0 &&
-		    strncmp(line + CLOCK_ISO_LEN, mark, strlen(mark)) != 0)
-			continue;
-		strbuf_add_text(to, line);
+		if (pid == APP_LOG_ALL ||
+		    (pid != 0 &&
+			strncmp(line + CLOCK_ISO_LEN, mark, strlen(mark)) == 0))
+			found[n++] = line;
+	}
+	for (size_t i = n > max ? n - max : 0; i < n; i++) {
+		strbuf_add_text(to, found[i]);
 		strbuf_add(to, "\n", 1);
 	}
 }
@@ -416,19 +420,20 @@ void
 app_pipe_save(const struct app_pipe *pipe, struct saved_pipe *to)
 {
 	to->fd = pipe == NULL ? -1 : pipe->fd;
+	to->pid = pipe == NULL ? 0 : pipe->pid;
 	to->part_len = pipe == NULL ? 0 : pipe->len;
 	to->part = mem_memdup0(pipe == NULL ? "" : pipe->line, to->part_len);
 }
 
 struct app_pipe *
-app_pipe_adopt(struct app_log *log, const struct saved_pipe *from, pid_t pid)
+app_pipe_adopt(struct app_log *log, const struct saved_pipe *from)
 {
 	struct app_pipe *pipe;
 
 	if (from->fd == -1)
 		return NULL;
 	pipe = app_pipe_new(log, from->fd);
-	pipe->pid = pid;
+	pipe->pid = from->pid;
 	take_bytes(pipe, from->part, from->part_len);
 	return pipe;
 }

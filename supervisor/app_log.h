@@ -46,10 +46,11 @@ void app_log_note(struct app_log *log, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* A line that process `pid` wrote beside an answer to a request. */
 void app_log_line(
     struct app_log *log, pid_t pid, const char *request, const char *line);
-/* The last lines, oldest first, each with its newline, at most `max`; only
- * those of process `pid` unless it is 0. */
+/* The last lines, oldest first, each with its newline, at most `max`; of all
+ * processes, or of `pid` (0: there is none). */
 void app_log_last(
     const struct app_log *log, size_t max, pid_t pid, struct strbuf *to);
+#define APP_LOG_ALL (-1)
 const char *app_log_path(const struct app_log *log);
 /* Is everything taken so far in the file? */
 bool app_log_is_written(struct app_log *log);
@@ -77,7 +78,7 @@ struct saved_pipe;
 void app_pipe_save(const struct app_pipe *pipe, struct saved_pipe *to);
 /* The same pipe, there. */
 struct app_pipe *app_pipe_adopt(
-    struct app_log *log, const struct saved_pipe *from, pid_t pid) MUST_CHECK;
+    struct app_log *log, const struct saved_pipe *from) MUST_CHECK;
 /* Take a line, as app_log_last gave it, among the last ones. */
 void app_log_remember(struct app_log *log, const char *line);
 

@@ -72,7 +72,7 @@ old_one_drains(const struct app *app)
 }
 
 static void
-end_roll(struct app *app, bool ok, const char *why)
+end_roll(struct app *app, bool ok, const char *why, pid_t failed)
 {
 	bool was_wish = app->roll_wish;
 	struct list *node;
@@ -93,7 +93,7 @@ end_roll(struct app *app, bool ok, const char *why)
 	/* Meanwhile another one may have asked. */
 	app_changed(app);
 	if (was_wish)
-		app_roll_ended(app, ok, why);
+		app_roll_ended(app, ok, why, failed);
 }
 
 static void
@@ -127,7 +127,7 @@ replace_next(struct app *app, const struct instance *by)
 
 /* Those that were started: which serve, which have failed? */
 static bool
-look_at_trials(struct app *app, char why[INSTANCE_REASON_MAX])
+look_at_trials(struct app *app, char why[INSTANCE_REASON_MAX], pid_t *failed)
 {
 	struct list *node, *after;
 	struct instance *instance;
@@ -143,6 +143,7 @@ look_at_trials(struct app *app, char why[INSTANCE_REASON_MAX])
 			instance->trial = false;
 			snprintf(
 			    why, INSTANCE_REASON_MAX, "%s", instance->reason);
+			*failed = instance->said_by;
 			return false;
 		}
 	}
@@ -150,14 +151,14 @@ look_at_trials(struct app *app, char why[INSTANCE_REASON_MAX])
 }
 
 static void
-fail(struct app *app, const char *why)
+fail(struct app *app, const char *why, pid_t failed)
 {
 	if (!app->roll_wish) {
 		log_error(
 		    "app=%s no process could be replaced: %s", app->name, why);
 		app->replace_after_ms = clock_now_ms() + TRY_AGAIN_MS;
 	}
-	end_roll(app, false, why);
+	end_roll(app, false, why, failed);
 }
 
 /* One is replaced after the other: the next begins when the old one of the
@@ -168,9 +169,10 @@ step(struct app *app)
 	unsigned number = app_number(app);
 	char why[INSTANCE_REASON_MAX];
 	struct instance *old;
+	pid_t failed = 0;
 
-	if (!look_at_trials(app, why)) {
-		fail(app, why);
+	if (!look_at_trials(app, why, &failed)) {
+		fail(app, why, failed);
 		return;
 	}
 	if (!app->roll_all && old_one_drains(app))
@@ -180,8 +182,8 @@ step(struct app *app)
 		   (app->roll_all && !app_waits_for_before(app)))) {
 		start_trial(app);
 		/* It may fail at once. */
-		if (!look_at_trials(app, why)) {
-			fail(app, why);
+		if (!look_at_trials(app, why, &failed)) {
+			fail(app, why, failed);
 			return;
 		}
 	}
@@ -191,7 +193,7 @@ step(struct app *app)
 	if (old != NULL)
 		instance_retire(old, "fewer processes");
 	else
-		end_roll(app, true, "");
+		end_roll(app, true, "", 0);
 }
 
 /* Then the step comes again. */
@@ -284,5 +286,5 @@ void
 app_roll_cancel(struct app *app, const char *why)
 {
 	if (app->rolling)
-		end_roll(app, false, why);
+		end_roll(app, false, why, 0);
 }

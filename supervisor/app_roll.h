@@ -24,7 +24,7 @@ void app_replace(struct instance *instance, const char *why);
 /* ---- app.c's ---- */
 
 /* Tell those who wait for a restart; app_roll_progress: how far it is. */
-void app_roll_ended(struct app *app, bool ok, const char *why);
+void app_roll_ended(struct app *app, bool ok, const char *why, pid_t failed);
 void app_roll_progress(struct app *app, const char *text);
 /* How many instances it should have. */
 unsigned app_number(const struct app *app);

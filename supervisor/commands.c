@@ -79,7 +79,7 @@ on_client_gone(struct control_client *client, void *arg)
 }
 
 static void
-on_done(bool ok, const char *why, void *arg)
+on_done(bool ok, const char *why, pid_t failed, void *arg)
 {
 	struct job *job = arg;
 	struct control_client *client = job->client;
@@ -90,7 +90,7 @@ on_done(bool ok, const char *why, void *arg)
 	} else {
 		control_printf(client, 'e', "%s %s: %s", job->app->name,
 		    job->did_not, why);
-		app_log_last(job->app->log, APP_LOG_LAST_LINES, 0, &last);
+		app_log_last(job->app->log, APP_LOG_LAST_LINES, failed, &last);
 		if (last.len > 0) {
 			control_printf(
 			    client, 'e', "last lines of its output:");

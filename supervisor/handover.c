@@ -155,7 +155,7 @@ take_lines(const struct app *app, struct saved_app *to)
 	struct str rest, line;
 
 	to->lines = mem_alloc_array(APP_LOG_LAST_LINES + 1, sizeof(char *));
-	app_log_last(app->log, APP_LOG_LAST_LINES, 0, &text);
+	app_log_last(app->log, APP_LOG_LAST_LINES, APP_LOG_ALL, &text);
 	rest = (struct str){ text.ptr, text.len };
 	while (text.len > 0 && to->n_lines < APP_LOG_LAST_LINES &&
 	       str_split(&rest, '\n', &line))

@@ -56,6 +56,8 @@ struct instance {
 	struct frame_link *link;
 	struct event *link_event;
 	struct app_pipe *pipes[2];
+	pid_t said_by; /* before_start or app: who printed; stays after its end;
+			* 0: nobody was started */
 	int listen_fd, status_fd;
 	unsigned port;
 	struct addr addrs[2]; /* where it may be reached */

@@ -271,14 +271,17 @@ on_keeper_message(struct instance *instance, struct frame_in *in)
 	size_t said;
 
 	switch (in->type) {
+	case KEEPER_FORKED:
+		instance->said_by = (pid_t)frame_get_u32(in);
+		app_pipe_set_pid(instance->pipes[0], instance->said_by);
+		app_pipe_set_pid(instance->pipes[1], instance->said_by);
+		break;
 	case KEEPER_STARTED:
 		instance->pid = (pid_t)frame_get_u32(in);
 		if (!instance->app->before_done) {
 			instance->app->before_done = true;
 			app_changed(instance->app);
 		}
-		app_pipe_set_pid(instance->pipes[0], instance->pid);
-		app_pipe_set_pid(instance->pipes[1], instance->pid);
 		if (instance->readiness != NULL)
 			readiness_begin(instance->readiness);
 		break;
@@ -336,12 +339,12 @@ on_keeper_readable(evutil_socket_t fd, short what, void *arg)
 /* It never became ready: what it printed last stands in the daemon's own log,
  * where people look first. */
 static void
-log_last_words(const struct instance *instance, pid_t pid)
+log_last_words(const struct instance *instance)
 {
 	struct strbuf text = STRBUF_EMPTY;
 	struct str rest, line;
 
-	app_log_last(instance->app->log, LAST_WORDS, pid, &text);
+	app_log_last(instance->app->log, LAST_WORDS, instance->said_by, &text);
 	rest = (struct str){ text.ptr, text.len };
 	while (text.len > 0 && str_split(&rest, '\n', &line))
 		if (line.len > CLOCK_ISO_LEN)
@@ -369,7 +372,6 @@ static void
 on_keeper_exit(pid_t pid, int status, void *arg)
 {
 	struct instance *instance = arg;
-	pid_t app_pid;
 	char text[PROCESS_EXIT_TEXT_MAX];
 
 	/* What it said last comes first. */
@@ -388,13 +390,12 @@ on_keeper_exit(pid_t pid, int status, void *arg)
 	}
 	snprintf(instance->app->last_exit, sizeof(instance->app->last_exit),
 	    "%s", instance->last_exit);
-	app_pid = instance->pid;
 	proxy_proc_withdraw_dead(instance->app->supervisor->proxy, instance->id,
 	    instance->listen_fd);
 	instance->announced = false;
 	instance_proc_release(instance);
 	if (instance->state == INSTANCE_STARTING || instance->given_up)
-		log_last_words(instance, app_pid);
+		log_last_words(instance);
 	app_log_note(instance->app->log, "%s", instance->last_exit);
 	instance_event(instance, INSTANCE_GONE, NULL);
 }
@@ -494,6 +495,7 @@ instance_proc_start(struct instance *instance, char *why, size_t why_size)
 	int result = -1;
 
 	instance->exited = false;
+	instance->said_by = 0;
 	instance->ready_at_ms = 0;
 	runtime_traits(instance->app->conf, &instance->traits);
 	if (instance->app->env_problem[0] != '\0') {
@@ -619,8 +621,8 @@ instance_proc_adopt(
 	memcpy(instance->addrs, from->addrs, sizeof(instance->addrs));
 	instance->addr = from->addr;
 	for (int i = 0; i < 2; i++)
-		instance->pipes[i] =
-		    app_pipe_adopt(app->log, &from->pipes[i], instance->pid);
+		instance->pipes[i] = app_pipe_adopt(app->log, &from->pipes[i]);
+	instance->said_by = (pid_t)from->pipes[0].pid;
 	adopt_readiness(instance, from);
 	if (instance->keeper == 0)
 		return 0;

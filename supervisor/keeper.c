@@ -204,6 +204,7 @@ start(struct keeper *keeper)
 	}
 	setpgid(pid, pid);
 	keeper->child = pid;
+	tell_number(keeper, KEEPER_FORKED, (uint32_t)pid);
 	do {
 		n = read(error[0], text, sizeof(text) - 1);
 	} while (n == -1 && errno == EINTR);

@@ -10,9 +10,10 @@
 
 #include "src/base/compiler.h"
 
-/* First the supervisor sends SPEC. The keeper answers STARTED or CANNOT, later
- * EXITED, and exits when nothing is left of the tree: its own exit is the
- * news. The supervisor's end closed means the same as STOP. */
+/* First the supervisor sends SPEC. The keeper says FORKED for what it starts,
+ * before that can print, answers STARTED or CANNOT, later EXITED, and exits
+ * when nothing is left of the tree: its own exit is the news. The supervisor's
+ * end closed means the same as STOP. */
 enum keeper_message {
 	KEEPER_SPEC = 1, /* fds: memfd of spawn_encode, the app's descriptors
 			  * 1, 2, 3 ... */
@@ -22,6 +23,7 @@ enum keeper_message {
 	KEEPER_CANNOT,   /* text: what failed and why */
 	KEEPER_BEFORE,   /* u32 wait status of before_start, which failed */
 	KEEPER_EXITED,   /* u32 wait status of the app's first process */
+	KEEPER_FORKED,   /* u32 pid, of before_start or the app */
 };
 
 /* Run as keeper; `channel_fd` is the supervisor's socket. Returns the exit

@@ -130,7 +130,7 @@ say_past(struct tail *tail)
 		    client, 'e', "%s: %s", path, log_disk_reason(errno));
 	} else {
 		good = true;
-		app_log_last(tail->app->log, 1, 0, &text);
+		app_log_last(tail->app->log, 1, APP_LOG_ALL, &text);
 		control_printf(client, 'e',
 		    text.len == 0 ? "no log file yet: %s"
 				  : "the log file is gone: %s, see: scalwsctl "

@@ -88,23 +88,28 @@ fail(struct reload *reload, const char *why)
 
 /* Why it did not come up stands in its own output. */
 static void
-add_last_lines(struct reload *reload, const char *name)
+add_last_lines(struct reload *reload, const char *name, pid_t failed)
 {
 	struct supervisor *supervisor = reload->supervisor;
+	struct strbuf last = STRBUF_EMPTY;
 
 	for (size_t i = 0; i < supervisor->n_apps; i++) {
 		const struct app *app = supervisor->apps[i];
 
 		if (strcmp(app->name, name) != 0)
 			continue;
-		strbuf_add_text(&reload->text, "last lines of its output:\n");
-		app_log_last(app->log, APP_LOG_LAST_LINES, 0, &reload->text);
+		app_log_last(app->log, APP_LOG_LAST_LINES, failed, &last);
+		if (last.len > 0)
+			strbuf_add_text(
+			    &reload->text, "last lines of its output:\n");
+		strbuf_add(&reload->text, last.ptr, last.len);
+		strbuf_free(&last);
 		return;
 	}
 }
 
 static void
-on_restarted(bool ok, const char *why, void *arg)
+on_restarted(bool ok, const char *why, pid_t failed, void *arg)
 {
 	struct part *part = arg;
 	struct reload *reload = part->reload;
@@ -115,7 +120,7 @@ on_restarted(bool ok, const char *why, void *arg)
 		    "app %s was not restarted: %s; its old processes go on, "
 		    "see: scalwsctl logs %s\n",
 		    part->name, why, part->name);
-		add_last_lines(reload, part->name);
+		add_last_lines(reload, part->name, failed);
 	} else {
 		strbuf_printf(&reload->text, "app %s restarted\n", part->name);
 	}

@@ -178,6 +178,7 @@ put_process(struct saved_instance *instance, struct state *state)
 		struct saved_pipe *pipe = &instance->pipes[i];
 
 		state_fd(state, "pipe", &pipe->fd);
+		state_int(state, "pipe_pid", &pipe->pid, 0, INT_MAX);
 		state_bytes(state, "part", &pipe->part, &pipe->part_len);
 	}
 }

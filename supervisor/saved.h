@@ -70,6 +70,7 @@ struct saved_proxy {
 /* One end of a pipe that an app prints to. */
 struct saved_pipe {
 	int fd;     /* -1: there is none */
+	int pid;    /* what stands before its lines */
 	char *part; /* of a line, as far as it came */
 	size_t part_len;
 };

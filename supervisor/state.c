@@ -13,7 +13,7 @@
 
 #define HEAD "scalws-state "
 /* To be counted up with every change of a record. */
-#define FORMAT "2"
+#define FORMAT "3"
 #define TAIL "end\n"
 
 struct state {

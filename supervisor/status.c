@@ -123,7 +123,7 @@ last_lines(const struct status *status, const struct app *app)
 
 	if (app_running(app) > 0 && status->name == NULL)
 		return lines;
-	app_log_last(app->log, APP_LOG_LAST_LINES, 0, &text);
+	app_log_last(app->log, APP_LOG_LAST_LINES, APP_LOG_ALL, &text);
 	for (size_t i = 0; i < text.len; i++)
 		/* JSON takes UTF-8 only, and apps print what they like. */
 		if ((unsigned char)text.ptr[i] >= 0x80)
