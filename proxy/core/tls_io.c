@@ -134,14 +134,24 @@ tls_io_method(void)
 
 /* Texts that live for ever. */
 static const char *
+verify_reason(const struct tls *tls)
+{
+	long result = SSL_get_verify_result(tls->ssl);
+
+	return result == X509_V_ERR_APPLICATION_VERIFICATION
+		   ? "the subject of its certificate is too long"
+		   : X509_verify_cert_error_string(result);
+}
+
+static const char *
 reason_of(const struct tls *tls, unsigned long code)
 {
+	if (ERR_GET_LIB(code) == ERR_LIB_SSL &&
+	    ERR_GET_REASON(code) == SSL_R_CERTIFICATE_VERIFY_FAILED)
+		return verify_reason(tls);
 	if (ERR_GET_LIB(code) != ERR_LIB_SSL || tls->session == NULL)
 		return code == 0 ? NULL : ERR_reason_error_string(code);
 	switch (ERR_GET_REASON(code)) {
-	case SSL_R_CERTIFICATE_VERIFY_FAILED:
-		return X509_verify_cert_error_string(
-		    SSL_get_verify_result(tls->ssl));
 	case SSL_R_WRONG_VERSION_NUMBER:
 	case SSL_R_HTTP_REQUEST:
 	case SSL_R_PACKET_LENGTH_TOO_LONG:
@@ -637,26 +647,6 @@ tls_suits(const struct tls *tls, const struct tls_site *site)
 		   0;
 }
 
-static void
-put_subject(X509 *certificate, char *to)
-{
-	BIO *bio = BIO_new(BIO_s_mem());
-	char *text;
-	long len;
-
-	if (bio == NULL)
-		return;
-	if (X509_NAME_print_ex(bio, X509_get_subject_name(certificate), 0,
-		XN_FLAG_RFC2253) >= 0) {
-		len = BIO_get_mem_data(bio, &text);
-		if (len > 0 && len < TLS_SUBJECT_MAX) {
-			memcpy(to, text, (size_t)len);
-			to[len] = '\0';
-		}
-	}
-	BIO_free(bio);
-}
-
 void
 tls_client(const struct tls *tls, struct tls_client *client)
 {
@@ -671,11 +661,12 @@ tls_client(const struct tls *tls, struct tls_client *client)
 	    SSL_get_verify_result(tls->ssl) != X509_V_OK ||
 	    X509_digest(certificate, EVP_sha256(), hash, &len) != 1)
 		return;
-	client->is_verified = true;
+	/* Also one that comes by a ticket of somebody who told less. */
+	client->is_verified = tls_subject_put(certificate, client->subject,
+				  sizeof(client->subject)) == 0;
 	for (unsigned i = 0; i < len; i++) {
 		client->fingerprint[2 * i] = digits[hash[i] >> 4];
 		client->fingerprint[2 * i + 1] = digits[hash[i] & 15];
 	}
 	client->fingerprint[2 * len] = '\0';
-	put_subject(certificate, client->subject);
 }

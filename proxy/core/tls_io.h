@@ -9,6 +9,7 @@
 
 #include "proxy/core/io.h"
 #include "proxy/core/tls_site.h"
+#include "proxy/core/tls_subject.h"
 #include "proxy/core/tls_upstream.h"
 #include "src/base/compiler.h"
 #include "src/base/str.h"
@@ -44,10 +45,8 @@ const char *tls_why(const struct tls *tls, const char *preset);
 bool tls_suits(const struct tls *tls, const struct tls_site *site);
 
 /* What the certificate of a client says. */
-#define TLS_SUBJECT_MAX 1024
 struct tls_client {
 	bool is_verified; /* there is one, and its roots are the site's */
-	/* RFC 2253, other bytes than printable ASCII escaped; "": too long. */
 	char subject[TLS_SUBJECT_MAX];
 	char fingerprint[65]; /* SHA-256 of the whole, in hexadecimal */
 };

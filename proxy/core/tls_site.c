@@ -14,6 +14,7 @@
 
 #include "proxy/core/tls_names.h"
 #include "proxy/core/tls_parts.h"
+#include "proxy/core/tls_subject.h"
 #include "proxy/core/tls_worker.h"
 #include "src/base/hash.h"
 #include "src/base/mem.h"
@@ -59,7 +60,7 @@ set_client_rule(const struct making *making, SSL_CTX *context)
 	sk_X509_pop_free(roots, X509_free);
 	if (tls->client_verify == CONF_VERIFY_REQUIRED)
 		mode |= SSL_VERIFY_FAIL_IF_NO_PEER_CERT;
-	SSL_CTX_set_verify(context, mode, NULL);
+	SSL_CTX_set_verify(context, mode, tls_subject_on_verify);
 	return 0;
 }
 

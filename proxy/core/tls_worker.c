@@ -68,7 +68,8 @@ take_site(SSL *ssl, const struct tls_site *site, struct str name)
 	SSL_CTX *context = tls_site_context(site, name);
 
 	SSL_set_SSL_CTX(ssl, context);
-	SSL_set_verify(ssl, SSL_CTX_get_verify_mode(context), NULL);
+	SSL_set_verify(ssl, SSL_CTX_get_verify_mode(context),
+	    SSL_CTX_get_verify_callback(context));
 	if (tls_site_conf(site)->min_version == CONF_TLS_1_3)
 		SSL_set_min_proto_version(ssl, TLS1_3_VERSION);
 }

@@ -675,7 +675,8 @@ const struct conf_key conf_keys[] = {
 	    .type = CONF_TYPE_CHOICE, .preset = "none",
 	    CHOICES("none", "optional", "required"),
 	    IN(conf_site, tls.client_verify),
-	    .help = "Whether there must be one; a bad one is refused always. "
+	    .help = "Whether there must be one; a bad one is refused always, and "
+		"so is one whose subject has more than 1023 bytes, escaped. "
 		"A request that came by a connection for another site's name "
 		"gets 421." },
 	{ .path = "sites.*.hsts", .type = CONF_TYPE_STRING,

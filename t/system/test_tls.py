@@ -20,14 +20,14 @@ def openssl(*args, **kwargs):
                           capture_output=True, **kwargs).stdout
 
 
-def make(place, name, names, kind="ec", ca=None, days=30):
+def make(place, name, names, kind="ec", ca=None, days=30, subject=None):
     """NAME.pem and NAME.key in `place`, self-signed or by `ca`, for DNS names
     and addresses; the group."""
     pem, key = place / f"{name}.pem", place / f"{name}.key"
     how = {"ec": ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"],
            "rsa": ["-newkey", "rsa:2048"]}[kind]
     args = ["req", "-x509", *how, "-nodes", "-days", days, "-keyout", key,
-            "-out", pem, "-subj", f"/CN={name}"]
+            "-out", pem, "-subj", subject or f"/CN={name}"]
     if names:
         args += ["-addext", "subjectAltName=" + ",".join(
             f"{'DNS' if n[-1].isalpha() else 'IP'}:{n}" for n in names)]
@@ -259,6 +259,11 @@ def test_client_certificates(daemon, port, place):
     good = make(place, "alice", [], ca="ca")
     make(place, "ca2", [])
     bad = make(place, "mallory", [], ca="ca2")
+    # Its subject needs more than the 1,023 bytes that apps are told.
+    long = make(place, "long", [], ca="ca", subject="/CN=alice" + "".join(
+        f"/OU={'x' * 60}" for _ in range(16)))
+    fits = make(place, "fits", [], ca="ca", subject="/CN=alice" + "".join(
+        f"/OU={'x' * 60}" for _ in range(15)))
     origin = Origin(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
     must = {**scalws.certificate(), "client_certificate": {
         "ca": str(place / "ca.pem"), "verify": "required"}}
@@ -286,13 +291,15 @@ def test_client_certificates(daemon, port, place):
     assert re.fullmatch("[0-9a-f]{64}", dict(fields)["Fingerprint"])
     assert ask("may.example", None) == (200, [("Verify", "NONE")])
     assert dict(ask("may.example", good)[1])["Subject"] == "CN=alice"
+    assert dict(ask("must.example", fits)[1])["Subject"].count("OU=") == 15
     assert ask("open.example", None) == (200, [])
     # The handshake was for another name: its rule was not asked.
     assert ask("open.example", None, host="must.example")[0] == 421
     assert ask("may.example", good, host="must.example")[0] == 421
     assert ask("must.example", good, host="open.example")[0] == 200
     for name, client in [("must.example", None), ("must.example", bad),
-                         ("may.example", bad)]:
+                         ("may.example", bad), ("must.example", long),
+                         ("may.example", long)]:
         with pytest.raises((ssl.SSLError, scalws.Closed, ConnectionError)):
             ask(name, client)
 
