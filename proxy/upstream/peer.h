@@ -55,8 +55,11 @@ struct peer {
 	_Atomic uint64_t room;
 	_Atomic unsigned evicting; /* mails on their way to close an idle one */
 	_Atomic bool withdrawn, drained_told, quiet_told;
-	_Atomic bool crashed;           /* it died before it was withdrawn */
-	_Atomic unsigned fails;         /* in a row */
+	_Atomic bool crashed;   /* it died before it was withdrawn */
+	_Atomic unsigned fails; /* in a row */
+	/* Its last failure that is in the log: a hash of why, and when. */
+	_Atomic uint64_t told_why;
+	_Atomic int64_t told_ms;
 	_Atomic int64_t avoid_until_ms; /* monotonic; passive health */
 	_Atomic int64_t doubt_until_ms; /* its process may be dying */
 	struct peer_local local[];      /* per worker */

@@ -14,8 +14,11 @@
 #include "proxy/upstream/probe.h"
 #include "proxy/upstream/uconn.h"
 #include "proxy/upstream/upstream.h"
+#include "src/base/hash.h"
 #include "src/base/log.h"
 #include "src/base/mem.h"
+
+#define NEWS_MS 1000
 
 /* Times that a peer which looked free may be taken by somebody else meanwhile,
  * before we queue up. */
@@ -99,16 +102,31 @@ take_idle(struct pool *pool, struct peer *peer, bool fresh, bool careful)
 	return NULL;
 }
 
+/* The first of a row is, and another reason than the last one that was told;
+ * reasons that take turns have a line a second. */
+static bool
+is_news(struct peer *peer, unsigned before, const char *why, int64_t now_ms)
+{
+	uint64_t hash = hash_bytes(why, strlen(why));
+
+	if (before > 0 && (hash == atomic_load(&peer->told_why) ||
+			      now_ms - atomic_load(&peer->told_ms) < NEWS_MS))
+		return false;
+	atomic_store(&peer->told_why, hash);
+	atomic_store(&peer->told_ms, now_ms);
+	return true;
+}
+
 static void
 note_connect_failure(struct pool *pool, struct peer *peer,
     enum pool_failure failure, const char *why)
 {
-	unsigned before = peer_failed(peer, clock_now_ms());
+	int64_t now_ms = clock_now_ms();
+	unsigned before = peer_failed(peer, now_ms);
+	bool is_loud = is_news(peer, before, why, now_ms);
 
-	/* The first of a row is news; each request that suffers has a line of
-	 * its own. */
-	(before == 0 ? log_warn : log_debug)("upstream=%s peer=%s %s failed: "
-					     "%s",
+	/* Each request that suffers has a line of its own. */
+	(is_loud ? log_warn : log_debug)("upstream=%s peer=%s %s failed: %s",
 	    peer->upstream->name, peer->text,
 	    failure == POOL_TLS_FAILED ? "TLS handshake" : "connect", why);
 }

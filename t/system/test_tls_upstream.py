@@ -1,6 +1,7 @@
 """TLS to upstreams: who is believed, what fails, what is kept."""
 import contextlib
 import os
+import re
 import socket
 import ssl
 import struct
@@ -159,8 +160,8 @@ def reset(sock):
 
 
 def test_bad_peers(daemon, port, place, ca):
-    """Each is told from the others in the log, and none of them sees a
-    request."""
+    """Each is told from the others in the log, also when a peer fails for
+    another reason than before, and none of them sees a request."""
     make(place, "other-ca", [])
     names = ["127.0.0.1"]
     with contextlib.ExitStack() as stack:
@@ -205,6 +206,13 @@ def test_bad_peers(daemon, port, place, ca):
                        rf".*({why})")
         assert scalws.get(port, "/silent/").status == 504
         d.wait_log("upstream=silent .*no end of the TLS handshake in time")
+        origins["expired"].context = origins["name"].context
+
+        def is_told():
+            assert scalws.get(port, "/expired/").status == 502
+            return re.search("warn.* upstream=expired .*failed: IP address "
+                             "mismatch", d.log())
+        wait_for(is_told, 20, "the new reason")
         for name, origin in origins.items():
             assert not origin.requests, name
             assert b"secret" not in getattr(origin, "seen", b""), name
