@@ -25,6 +25,10 @@
 #define ANSWER_LINE_MAX (1024 * 1024)
 #define CONF_BYTES_MAX (16 * 1024 * 1024)
 #define DEFAULT_LINES "20"
+/* For what scalwsd answers at once: then it is said that we still wait, and
+ * then the waiting ends where nothing was asked for but a look. */
+#define NOTE_MS 5000
+#define GIVE_UP_MS 15000
 
 static const char usage_text[] =
     "usage: scalwsctl [-s SOCKET] [-c FILE] COMMAND\n"
@@ -149,6 +153,7 @@ find_socket(const char *conf_path)
 static int
 connect_to(const char *path)
 {
+	static const struct timeval patience = { GIVE_UP_MS / 1000, 0 };
 	struct addr addr;
 	char *full = path[0] == '/' ? NULL : realpath(path, NULL);
 	int error, fd, good = addr_unix(full != NULL ? full : path, &addr);
@@ -159,10 +164,15 @@ connect_to(const char *path)
 		return -1;
 	}
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	/* A daemon that hangs does not take connections for ever. */
+	if (fd != -1 && setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience,
+			    sizeof(patience)) == -1)
+		fd_close(&fd);
 	if (fd != -1 && connect(fd, &addr.u.sa, addr.len) == 0)
 		return fd;
 	error = errno;
-	fprintf(stderr, "scalwsctl: %s: %s\n", path, strerror(error));
+	fprintf(stderr, "scalwsctl: %s: %s\n", path,
+	    error == EAGAIN ? "scalwsd does not answer" : strerror(error));
 	if (error == ENOENT || error == ECONNREFUSED)
 		fprintf(stderr, "scalwsctl: no scalwsd runs there; start it, "
 				"or name its socket with -s or its "
@@ -264,6 +274,39 @@ wait_for_more(int fd, int signals, const char *verb)
 	raise((int)caught.ssi_signo);
 }
 
+/* Who is at the other end; 0: not known. */
+static int
+daemon_pid(int fd)
+{
+	struct ucred peer = { .pid = 0 };
+	socklen_t len = sizeof(peer);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0
+		   ? (int)peer.pid
+		   : 0;
+}
+
+/* Wait for the first of the answer. False: it does not come, and nobody waits
+ * for it any more. */
+static bool
+wait_for_first(int fd, bool gives_up)
+{
+	struct pollfd polls = { fd, POLLIN, 0 };
+
+	if (poll(&polls, 1, NOTE_MS) != 0)
+		return true;
+	fprintf(stderr,
+	    "scalwsctl: scalwsd (pid %d) has not answered for %d s, waiting\n",
+	    daemon_pid(fd), NOTE_MS / 1000);
+	if (!gives_up || poll(&polls, 1, GIVE_UP_MS - NOTE_MS) != 0)
+		return true;
+	fprintf(stderr,
+	    "scalwsctl: scalwsd does not answer; is process %d stopped, or "
+	    "does it hang?\n",
+	    daemon_pid(fd));
+	return false;
+}
+
 /* `goes_on`: what was asked for does not end with us. */
 static int
 show_answer(int fd, const char *verb, bool goes_on)
@@ -311,6 +354,28 @@ is_long(const char *verb)
 	return false;
 }
 
+/* Something that it answers at once? */
+static bool
+is_quick(const struct invocation *invocation)
+{
+	const char *verb = invocation->verb;
+
+	return strcmp(verb, "status") == 0 || strcmp(verb, "version") == 0 ||
+	       strcmp(verb, "reopen") == 0 ||
+	       (strcmp(verb, "logs") == 0 && !invocation->follow);
+}
+
+/* What it answers, in time or at all. */
+static int
+hear(int fd, const struct invocation *invocation, const char *verb)
+{
+	bool looks = strcmp(verb, "reopen") != 0;
+
+	if (is_quick(invocation) && !wait_for_first(fd, looks))
+		return CONTROL_UNREACHABLE;
+	return show_answer(fd, verb, is_long(verb) && !invocation->dry);
+}
+
 static int
 ask(const struct invocation *invocation)
 {
@@ -343,8 +408,7 @@ ask(const struct invocation *invocation)
 	if (fd != -1) {
 		if (send(fd, request.ptr, request.len, MSG_NOSIGNAL) ==
 		    (ssize_t)request.len)
-			code = show_answer(
-			    fd, verb, is_long(verb) && !invocation->dry);
+			code = hear(fd, invocation, verb);
 		else
 			fprintf(stderr,
 			    "scalwsctl: scalwsd does not listen: "

@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import time
 
@@ -314,3 +315,41 @@ def test_json_has_nothing_but_json(two):
     done = two.ctl("status", "--json")
     json.loads(done.stdout)
     assert done.stderr == ""
+
+
+def test_daemon_that_hangs(daemon):
+    """It is said that it does not answer; commands that only look give up."""
+    one = daemon({"apps": {"app": {
+        "runtime": "command", "http": False, "directory": "/tmp",
+        "command": ["/bin/sleep", "1000"]}}})
+    argv = [scalws.scalwsctl(), "-s", str(one.control)]
+
+    def begin(*words):
+        done = subprocess.Popen([*argv, *words], text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                env=one.environment(leaks=False))
+        scalws.Helper.pids.add(done.pid)
+        return done
+    one.signal(signal.SIGSTOP)
+    try:
+        began = time.monotonic()
+        first, reload = begin("reopen"), begin("reload")
+        if scalws.LONG:
+            second, third = begin("status"), begin("version")
+        said = first.stderr.readline()
+        assert f"scalwsd (pid {one.process.pid}) has not answered" in said
+        assert time.monotonic() - began >= 5
+        if scalws.LONG:
+            for process in (second, third):
+                _, errors = process.communicate(timeout=30)
+                assert process.returncode == 3
+                assert errors.count("\n") == 2
+                assert f"process {one.process.pid} stopped" in errors
+            assert 15 <= time.monotonic() - began < 20 * scalws.SLOW
+    finally:
+        one.signal(signal.SIGCONT)
+    # Those that go on waiting have their answers, and nothing else is said.
+    out, errors = first.communicate(timeout=30)
+    assert (first.returncode, out, errors) == (0, "logs reopened\n", "")
+    out, errors = reload.communicate(timeout=30)
+    assert (reload.returncode, errors) == (0, "")
