@@ -106,22 +106,31 @@ STACK_OF(X509) * tls_read_certificates(const struct tls_owner *owner,
 static int
 no_pass_phrase(char *to, int room, int is_writing, void *arg)
 {
+	bool *is_asked = arg;
+
+	*is_asked = true;
 	return 0;
 }
 
 static int
 read_key(const struct tls_owner *owner, const char *path, EVP_PKEY **key)
 {
+	bool is_asked = false;
 	BIO *bio;
 
 	if (open_file(owner, "tls.key", path, &bio) == -1)
 		return -1;
-	*key = PEM_read_bio_PrivateKey(bio, NULL, no_pass_phrase, NULL);
+	*key = PEM_read_bio_PrivateKey(bio, NULL, no_pass_phrase, &is_asked);
 	BIO_free(bio);
-	return *key != NULL ? 0
-			    : tls_refuse(owner, "tls.key", path,
-				  "is no PEM file of a private key without "
-				  "pass phrase");
+	if (*key != NULL)
+		return 0;
+	if (!is_asked)
+		return tls_refuse(
+		    owner, "tls.key", path, "is no PEM file of a private key");
+	/* What OpenSSL says of it is about the cipher. */
+	ERR_clear_error();
+	return tls_refuse(owner, "tls.key", path,
+	    "has a pass phrase; scalwsd takes keys without one");
 }
 
 /* "expires in 5 days, on 2027-03-01: CN=example.com" */
@@ -167,26 +176,75 @@ look_at_dates(const struct tls_owner *owner, const char *path, const X509 *leaf)
 	}
 }
 
+static bool
+is_signed_by(X509 *one, X509 *next)
+{
+	bool is = X509_check_issued(next, one) == X509_V_OK &&
+		  X509_verify(one, X509_get0_pubkey(next)) == 1;
+
+	ERR_clear_error();
+	return is;
+}
+
+/* Many clients take what they get in its order. */
+static void
+look_at_chain(const struct tls_owner *owner, const char *path,
+    const struct tls_pair *pair)
+{
+	X509 *one = pair->leaf, *next;
+	char what[128];
+
+	for (int i = 0; i < sk_X509_num(pair->chain); i++, one = next) {
+		next = sk_X509_value(pair->chain, i);
+		if (is_signed_by(one, next))
+			continue;
+		snprintf(what, sizeof(what),
+		    "certificate %d is not signed by the next: clients may "
+		    "not find the way to the root",
+		    i + 1);
+		tls_warn(owner, "tls.certificate", path, what);
+		return;
+	}
+}
+
+static int
+refuse_pair(const struct tls_owner *owner, const char *path,
+    const char *key_path, const struct tls_pair *pair)
+{
+	char what[1200];
+	int at = 0, n = sk_X509_num(pair->chain);
+
+	while (at < n && X509_check_private_key(
+			     sk_X509_value(pair->chain, at), pair->key) != 1)
+		at++;
+	ERR_clear_error();
+	if (at < n) {
+		snprintf(what, sizeof(what),
+		    "certificate %d, which belongs to the key %.1000s, must "
+		    "come first",
+		    at + 2, key_path);
+		return tls_refuse(owner, "tls.certificate", path, what);
+	}
+	snprintf(what, sizeof(what),
+	    "is not the key of the certificate %.1000s", path);
+	return tls_refuse(owner, "tls.key", key_path, what);
+}
+
 int
 tls_read_pair(const struct tls_owner *owner, const char *path,
     const char *key_path, struct tls_pair *pair)
 {
-	char what[1200];
-
 	pair->chain = tls_read_certificates(owner, "tls.certificate", path);
 	if (pair->chain == NULL)
 		return -1;
 	pair->leaf = sk_X509_shift(pair->chain);
 	if (read_key(owner, key_path, &pair->key) == -1)
 		return -1;
-	if (X509_check_private_key(pair->leaf, pair->key) == 1) {
-		look_at_dates(owner, path, pair->leaf);
-		return 0;
-	}
-	ERR_clear_error();
-	snprintf(what, sizeof(what),
-	    "is not the key of the certificate %.1000s", path);
-	return tls_refuse(owner, "tls.key", key_path, what);
+	if (X509_check_private_key(pair->leaf, pair->key) != 1)
+		return refuse_pair(owner, path, key_path, pair);
+	look_at_dates(owner, path, pair->leaf);
+	look_at_chain(owner, path, pair);
+	return 0;
 }
 
 void

@@ -43,7 +43,7 @@ struct stack_st_X509 *tls_read_certificates(const struct tls_owner *owner,
     const char *key, const char *path) MUST_CHECK;
 /* Keys `tls.certificate` and `tls.key`. What was read is in `pair` in any case,
  * for tls_free_pair. A certificate that is not in force, or soon will not be,
- * is a warning. */
+ * is a warning, and so is one that the next in the file has not signed. */
 int tls_read_pair(const struct tls_owner *owner, const char *path,
     const char *key_path, struct tls_pair *pair) MUST_CHECK;
 void tls_free_pair(struct tls_pair *pair);

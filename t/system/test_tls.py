@@ -502,6 +502,29 @@ def test_check_looks_into_files(port, place):
     assert done.returncode == 1
     assert re.search(r"scalws\.conf:\d+: sites\[0\]\.tls\.key: .*is not the "
                      "key of the certificate", done.stderr), done.stderr
+    ca = make(place, "ca", [], days=90)
+    leaf = make(place, "leaf", ["localhost"], ca="ca", days=90)
+
+    def joined(name, *paths):
+        (place / name).write_text("".join(open(path).read() for path in paths))
+        return {**leaf, "certificate": str(place / name)}
+    pems = leaf["certificate"], ca["certificate"]
+    done = check(joined("right.pem", *pems))
+    assert done.returncode == 0 and "warning" not in done.stderr, done.stderr
+    done = check(joined("turned.pem", *pems[::-1]))
+    assert done.returncode == 1 and re.search(
+        r"sites\[0\]\.tls\.certificate: \S+/turned\.pem: certificate 2, which "
+        r"belongs to the key \S+/leaf\.key, must come first", done.stderr), done
+    done = check(joined("strange.pem", *pems, other["certificate"]))
+    assert done.returncode == 0 and re.search(
+        r"warning: \S+: \S+/strange\.pem: certificate 2 is not signed by the "
+        "next", done.stderr), done.stderr
+    openssl("pkcs8", "-topk8", "-in", leaf["key"], "-passout", "pass:x",
+            "-out", place / "locked.key")
+    done = check({**leaf, "key": str(place / "locked.key")})
+    assert done.returncode == 1 and re.search(
+        r"locked\.key: has a pass phrase; scalwsd takes keys without one$",
+        done.stderr, re.M), done.stderr
     (place / "text.pem").write_text("no certificate\n")
     done = check({**late, "certificate": str(place / "text.pem")})
     assert done.returncode == 1 and "is no PEM file" in done.stderr
