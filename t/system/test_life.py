@@ -220,7 +220,8 @@ def test_kill_9_of_the_supervisor(daemon, port, apps):
     one.process.kill()
     one.wait(5)
     one.expect_exit = -signal.SIGKILL
-    wait_for(lambda: not one.leftovers(), 15,
+    # With no new start: stop_timeout, and a second.
+    wait_for(lambda: not one.leftovers(), 1 / scalws.SLOW + 1,
              "nothing is left of a killed supervisor")
     second = daemon(one.file.read_text(), start=False)
     second.run = one.run
