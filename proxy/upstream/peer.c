@@ -314,7 +314,9 @@ has_room(const struct peer *peer, int worker)
 {
 	uint64_t room = atomic_load_explicit(&peer->room, memory_order_seq_cst);
 
-	if (cap_of(room) == PEER_NO_CAP || slots_of(room) < cap_of(room))
+	if (cap_of(room) == PEER_NO_CAP)
+		return atomic_load(&peer->leaving) < PEER_LEAVING_MAX;
+	if (slots_of(room) < cap_of(room))
 		return true;
 	return worker >= 0 && peer->cap_counts_idle &&
 	       atomic_load_explicit(

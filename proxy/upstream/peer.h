@@ -32,6 +32,9 @@ struct peer_local {
 };
 
 #define PEER_NO_CAP REGISTRY_NO_CAP
+/* A process without a cap gets no more requests while it has so many that their
+ * clients have given up: who asks and leaves would else fill it. */
+#define PEER_LEAVING_MAX 64
 
 struct peer {
 	struct upstream *upstream; /* counted */
@@ -53,6 +56,7 @@ struct peer {
 	/* The cap (PEER_NO_CAP: any number) in the upper half, slots in use in
 	 * the lower: one word, so that lowering the cap cannot race. */
 	_Atomic uint64_t room;
+	_Atomic unsigned leaving;  /* see PEER_LEAVING_MAX */
 	_Atomic unsigned evicting; /* mails on their way to close an idle one */
 	_Atomic bool withdrawn, drained_told, quiet_told;
 	_Atomic bool crashed;   /* it died before it was withdrawn */

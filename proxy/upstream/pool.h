@@ -82,8 +82,9 @@ void pool_cancel(struct pool *pool, struct pool_wait **wait);
  * abandon: somebody left while the peer works. A peer that does one thing at a
  * time goes on working: its slot is free when it has answered to the end
  * (FastCGI; the connection is kept), else our side is shut down, its bytes are
- * read and dropped, and its slot is free when it closes (HACKING.md). Others
- * are closed.
+ * read and dropped, and its slot is free when it closes (HACKING.md). A process
+ * without a cap gets a second for it, and not too many of them. Others are
+ * closed.
  * condemn: the same for a peer that took too long; it is reported at once.
  * cut: it was a tunnel, which no process works on to an end: it is closed, slot
  * or not. `resets`: its client did so too. */

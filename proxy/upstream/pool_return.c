@@ -166,11 +166,26 @@ pool_close(struct pool *pool, struct uconn **uconn_at, bool failed)
 		uconn_close(uconn);
 }
 
+/* An application's process without a cap, at a request that is no stream. */
+static bool
+may_leave(const struct uconn *uconn)
+{
+	return uconn->state == UCONN_BUSY && uconn->peer->instance != 0 &&
+	       !uconn->holds_slot && !uconn->is_stream &&
+	       !peer_is_capped(uconn->peer);
+}
+
 void
 pool_abandon(struct pool *pool, struct uconn **uconn_at)
 {
 	struct uconn *uconn = *uconn_at;
 
+	if (may_leave(uconn)) {
+		*uconn_at = NULL;
+		leave_exchange(uconn);
+		uconn_leave(uconn);
+		return;
+	}
 	if (!uconn->can_drain || !uconn->holds_slot) {
 		pool_close(pool, uconn_at, false);
 		return;

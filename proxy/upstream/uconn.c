@@ -22,6 +22,8 @@
 
 /* A full backlog of a unix socket: how soon to try again. */
 #define AGAIN_MS 10
+/* Not every process looks whether its client is still there. */
+#define LEAVING_MS 1000
 
 static void on_readable(struct io *io);
 static void on_drained(struct io *io);
@@ -83,6 +85,10 @@ give_back(struct uconn *uconn)
 	if (uconn->is_in_flight)
 		atomic_fetch_sub(&peer->in_flight, 1);
 	uconn->is_in_flight = false;
+	if (uconn->is_leaving &&
+	    atomic_fetch_sub(&peer->leaving, 1) == PEER_LEAVING_MAX)
+		upstream_slot_freed(peer->upstream);
+	uconn->is_leaving = false;
 	if (uconn->holds_slot)
 		peer_put_slot(peer);
 	if (!uconn->is_stuck)
@@ -111,7 +117,8 @@ uconn_close(struct uconn *uconn)
 static bool
 works_for_nobody(const struct uconn *uconn)
 {
-	return uconn->state == UCONN_ENDING || uconn->state == UCONN_DRAINING;
+	return (uconn->state == UCONN_ENDING && !uconn->is_leaving) ||
+	       uconn->state == UCONN_DRAINING;
 }
 
 /* Once. Its slot stays taken: the process is not free. But nobody waits for it
@@ -146,7 +153,7 @@ on_ending_long(struct worker *worker, struct timer *timer)
 	struct peer *peer = uconn->peer;
 
 	/* Nobody will replace a peer that we did not start. */
-	if (peer->is_remote) {
+	if (peer->is_remote || uconn->is_leaving) {
 		uconn_close(uconn);
 		return;
 	}
@@ -170,7 +177,7 @@ uconn_detach(struct uconn *uconn)
 }
 
 static void
-watch_ending(struct uconn *uconn, enum uconn_state state)
+watch_ending(struct uconn *uconn, enum uconn_state state, int ms)
 {
 	struct worker *worker = uconn->pool->worker;
 
@@ -178,16 +185,15 @@ watch_ending(struct uconn *uconn, enum uconn_state state)
 	uconn->state = state;
 	uconn->exchange = NULL;
 	list_push_back(&local_of(uconn)->ending, &uconn->node);
-	timer_arm(worker,
-	    timer_class_of(worker, uconn->abort_grace_ms, on_ending_long),
-	    &uconn->timer);
+	timer_arm(
+	    worker, timer_class_of(worker, ms, on_ending_long), &uconn->timer);
 	io_read_start(&uconn->io);
 }
 
 void
 uconn_drain(struct uconn *uconn)
 {
-	watch_ending(uconn, UCONN_DRAINING);
+	watch_ending(uconn, UCONN_DRAINING, uconn->abort_grace_ms);
 }
 
 void
@@ -195,7 +201,16 @@ uconn_end(struct uconn *uconn)
 {
 	if (uconn->state == UCONN_CLOSED || uconn->state == UCONN_ENDING)
 		return;
-	watch_ending(uconn, UCONN_ENDING);
+	watch_ending(uconn, UCONN_ENDING, uconn->abort_grace_ms);
+	io_shutdown(&uconn->io);
+}
+
+void
+uconn_leave(struct uconn *uconn)
+{
+	atomic_fetch_add(&uconn->peer->leaving, 1);
+	uconn->is_leaving = true;
+	watch_ending(uconn, UCONN_ENDING, LEAVING_MS);
 	io_shutdown(&uconn->io);
 }
 

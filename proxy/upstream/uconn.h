@@ -60,6 +60,7 @@ struct uconn {
 	struct fcgi_reply reply;
 	bool holds_slot;   /* of its peer */
 	bool is_in_flight; /* counted in peer->in_flight */
+	bool is_leaving;   /* ... and in peer->leaving */
 	uint32_t idle_max;
 	int idle_timeout_ms, abort_grace_ms;
 	/* Reported as one whose process works for nobody: never used again, and
@@ -101,6 +102,9 @@ void uconn_close(struct uconn *uconn);
 /* Shut down our side, read and drop, close when the peer does; slots and
  * in_flight are held until then. */
 void uconn_end(struct uconn *uconn);
+/* The same for a process without a cap, which counts it as leaving; but it is
+ * closed after a second. */
+void uconn_leave(struct uconn *uconn);
 /* Give back the memory of a closed one now, because the pool ends. */
 void uconn_free(struct uconn *uconn);
 /* Read the answer to its end (can_drain), then pool_uconn_clean. */

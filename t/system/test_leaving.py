@@ -12,6 +12,7 @@ import pytest
 import scalws
 from recording import SERVERS, recorded
 from scalws import Client, Origin, get, wait_for
+from test_readiness import SERVER, command, conf_of, script
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 HOW = ["close", "half-close", "reset"]
@@ -93,3 +94,31 @@ def test_who_waits_is_never_asked_for(daemon, port, how):
             assert last.response().status == 200
         targets = [head.split()[1] for head, _ in origin.requests]
         assert targets == [b"/busy", b"/last"]
+
+
+def test_who_asks_and_leaves_does_not_fill_a_process(daemon, port):
+    """Without a cap either: one that does not look for its clients has a
+    second for each, and not many of them at a time."""
+    place = script(SERVER + """
+n = 0
+def answer(path, headers):
+    global n
+    if path == "/wait":
+        n += 1
+        time.sleep(1000)
+    return 200, str(n).encode()
+Server.request_queue_size = 1024
+serve()
+""")
+    one = daemon(conf_of(command(place), port))
+    one.wait_running("app")
+    began = time.monotonic()
+    for _ in range(600):
+        with Client(port) as client:
+            client.request("GET", "/wait")
+    got = get(port, "/")
+    assert got.status == 200
+    # 64 at once, and 64 after each second; some were not told of in time.
+    seconds = time.monotonic() - began
+    assert 10 < int(got.body) < 64 * (seconds + 3), \
+        (got.body, seconds)
