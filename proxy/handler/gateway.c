@@ -335,7 +335,8 @@ gate_failed(struct gate *gate, const struct uconn *uconn,
 	}
 	log_failure(gate, again, why);
 	/* Before the client can know of it and ask again. */
-	if (failure == EXCHANGE_CLOSED || failure == EXCHANGE_TRUNCATED)
+	if (failure == EXCHANGE_CLOSED || failure == EXCHANGE_TRUNCATED ||
+	    failure == EXCHANGE_UNTAKEN)
 		peer_broke_off(mine->peer, clock_now_ms());
 	/* A request that is repeated is counted where it ends. */
 	if (!again)

@@ -35,8 +35,8 @@ struct uconn;
 /* How the exchange failed, for the decision to try again. */
 enum exchange_failure {
 	EXCHANGE_CONNECT, /* no connection: nothing was written */
-	/* The process died; it had not accepted the connection, so it has seen
-	 * nothing of what was written. */
+	/* The process died; it had not accepted the connection, or not read
+	 * the request to its end. */
 	EXCHANGE_UNTAKEN,
 	EXCHANGE_CLOSED,    /* ended before the first byte of an answer */
 	EXCHANGE_TRUNCATED, /* ended or broke inside the answer */

@@ -185,7 +185,8 @@ end_of_input(struct exchange *exchange, bool clean)
 	else if (state->tunnel)
 		end_tunnel(exchange);
 	else if (!exchange->got_bytes)
-		exchange_input_fail(exchange, EXCHANGE_CLOSED,
+		exchange_input_fail(exchange,
+		    exchange_input_unanswered(exchange),
 		    exchange_input_why(
 			exchange, clean, "closed before it answered"));
 	else if (!state->head_done)

@@ -5,8 +5,11 @@
  */
 #include "proxy/upstream/exchange_input.h"
 
+#include <errno.h>
+
 #include "proxy/core/io.h"
 #include "proxy/core/tls_io.h"
+#include "proxy/upstream/peer.h"
 #include "proxy/upstream/uconn.h"
 
 enum exchange_input_result
@@ -39,6 +42,8 @@ exchange_input_read(struct exchange *exchange)
 		buf->end += (uint32_t)n;
 		return EXCHANGE_INPUT_BYTES;
 	}
+	if (n == IO_BROKEN)
+		input->is_reset |= errno == ECONNRESET;
 	if (n != IO_AGAIN)
 		return n == IO_EOF ? EXCHANGE_INPUT_END : EXCHANGE_INPUT_BROKEN;
 	if (buf->start == buf->end)
@@ -56,6 +61,25 @@ exchange_input_finish(struct exchange *exchange)
 	buf_put(worker, &input->buf);
 	buf_put(worker, &input->head);
 	buf_put(worker, &input->error);
+}
+
+enum exchange_failure
+exchange_input_unanswered(const struct exchange *exchange)
+{
+	const struct peer *peer = exchange->uconn->peer;
+	const struct h1_request *head = &exchange->request->head;
+
+	/* Whoever dies leaves a plain end, but a reset where something of ours
+	 * lies unread: of a request without a body that is its end, and of one
+	 * in the backlog all of it. With TCP a process may also reset what it
+	 * has read. */
+	if (exchange_input_of(exchange)->is_reset && peer->instance != 0 &&
+	    (head->body == BODY_NONE ||
+		(head->body == BODY_LENGTH && head->content_length == 0)) &&
+	    (peer->addr.u.sa.sa_family == AF_UNIX ||
+		http_method_is_idempotent(head->method)))
+		return EXCHANGE_UNTAKEN;
+	return EXCHANGE_CLOSED;
 }
 
 const char *
@@ -102,6 +126,7 @@ exchange_input_resume(struct exchange *exchange)
 void
 exchange_input_closed(struct exchange *exchange, int error)
 {
+	exchange_input_of(exchange)->is_reset |= error == ECONNRESET;
 	/* An answer may have come before; reading tells. A pause ends first. */
 	if (!exchange_input_of(exchange)->finished)
 		io_wake(&exchange->uconn->io);

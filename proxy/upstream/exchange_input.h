@@ -26,6 +26,7 @@ struct exchange_input {
 	bool kept;     /* bytes in `buf` wait to be delivered, without a read */
 	bool at_end;   /* the peer sends nothing more, but we may */
 	bool finished; /* nothing more is said */
+	bool is_reset; /* the connection was broken by ECONNRESET */
 };
 
 static inline struct exchange_input *
@@ -52,6 +53,10 @@ enum exchange_input_result exchange_input_read(
 
 /* Nothing more is said; the buffers go back. */
 void exchange_input_finish(struct exchange *exchange);
+/* The connection ended before the first byte of an answer: EXCHANGE_CLOSED, or
+ * EXCHANGE_UNTAKEN when no process can have seen the whole request. */
+enum exchange_failure exchange_input_unanswered(
+    const struct exchange *exchange) MUST_CHECK;
 /* Why the connection ended: what TLS says of one that failed, or `preset`. */
 const char *exchange_input_why(
     const struct exchange *exchange, bool clean, const char *preset);

@@ -2,7 +2,9 @@
 
 Only if nothing of an answer has come, and either repeating does no harm or
 nothing of it was written (RFC 9110 section 9.2.2, RFC 9112 section 9.3.1)."""
+import contextlib
 import os
+import signal
 import threading
 import time
 
@@ -10,6 +12,7 @@ import pytest
 
 import scalws
 from scalws import Client, Origin, get, wait_for
+from test_readiness import command, conf_of, script
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 BODY = os.urandom(20000)
@@ -202,3 +205,32 @@ def test_idle_time_of_the_peer(daemon, port, seconds, kept):
         assert origin.connections == (1 if kept else 2)
         wait_for(lambda: ended, 5, "we close it")
         assert max(ended) < seconds * scalws.SLOW
+
+
+def test_backlog_of_a_process_that_dies(daemon, port):
+    """The socket is its own, so nobody takes over who waits there: they have
+    not been heard, and are asked of the next process, by any method."""
+    place = script("""
+import socket, sys, time
+s = socket.socket(socket.AF_UNIX)
+s.bind(sys.argv[1])
+s.listen(64)
+while True:
+    conn, _ = s.accept()
+    data = conn.recv(65536)
+    conn.sendall(b"HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\n"
+                 b"Connection: close\\r\\n\\r\\nok")
+    conn.close()
+    if b"/stall" in data: time.sleep(1000)
+""")
+    one = daemon(conf_of(command(place), port))
+    pid, = one.wait_running("app")
+    assert get(port, "/stall").status == 200
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(Client(port)) for _ in range(6)]
+        for i, client in enumerate(clients):
+            client.request("POST" if i % 2 else "GET", f"/{i}")
+        wait_for(lambda: one.app("app")["in_flight"] == 6, 10)
+        os.kill(pid, signal.SIGKILL)
+        assert [client.response().status for client in clients] == [200] * 6
+    assert one.pids("app") != [pid]
