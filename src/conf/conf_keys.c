@@ -367,7 +367,10 @@ const struct conf_key conf_keys[] = {
 	{ .path = "apps.*.concurrency", .type = CONF_TYPE_NUMBER,
 	    .max = 1000000, .preset = "0", IN(conf_app, concurrency),
 	    .help = "Requests that one process may have at a time; 0 is the "
-		"runtime's own number." },
+		"runtime's own number: its threads or children, else any. "
+		"Those whose clients have left count until the process has "
+		"closed its side, without a number for at most a second, and "
+		"then there may be 64 of them." },
 	{ .path = "apps.*.start_timeout", .type = CONF_TYPE_DURATION,
 	    .min = 100, .max = DAY, .preset = "60s",
 	    IN(conf_app, start_timeout_ms),
