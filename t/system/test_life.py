@@ -109,7 +109,8 @@ def test_requests_in_flight_at_a_crash_are_named(daemon, port, apps):
     pid = one.wait_running("a")[0]
     with Client(port) as client:
         client.request("GET", "/hang")
-        wait_for(lambda: one.app("a")["in_flight"] == 1, 5)
+        # Before it has read it, it is not the one that it was asked of.
+        wait_for(lambda: "hangs" in one.app_log("a"), 10)
         os.kill(pid, signal.SIGSEGV)
         assert client.response().status == 502
     one.wait_log(rf"/hang.*\b{pid}\b|\b{pid}\b.*/hang", 5)

@@ -59,6 +59,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if path == "/crash":
             os.kill(os.getpid(), signal.SIGKILL)
         if path == "/hang":
+            print("hangs", flush=True)
             time.sleep(3600)
         if path == "/slow":
             time.sleep(float(query.partition("=")[2] or 1))
